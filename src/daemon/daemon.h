@@ -145,7 +145,7 @@ class Daemon : private Reloading {
   Places places_;
   UserLog log_;
   UserBudgets budgets_;
-  LeaseTables tables_;  // ends before budgets_, which its processes give their descriptors back to
+  LeaseTables tables_;  // ends before budgets_, which has its descriptors counted
   Users users_;
   WebSessions
       sessions_;  // outlives control_, whose connections remove their web servers as they end

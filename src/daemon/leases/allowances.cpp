@@ -9,7 +9,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// Kubernetes bounds what pods have of a node; this bounds what asking costs the daemon.
+// Kubernetes bounds what the pods of a node have; this number bounds what their requests cost the
+// daemon.
 constexpr int kMostPodLeases = 1024;
 
 }  // namespace
@@ -63,7 +64,7 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits,
   // Kubernetes decides what pods may have, so no user's limits apply.
   if (request.kind == LeaseKind::kPod) return check_pods();
   const uid_t uid = request.uid;
-  // There is at most one on a GPU, and it goes when anybody else needs that.
+  // There is at most one filler on a GPU, and a filler goes when anybody else needs its GPU.
   const bool fillers = parts_.config.filler.count_against_limits;
   if (request.kind == LeaseKind::kFiller && !fillers) return {};
   const UserLimits limits = parts_.users.limits_of(uid);
@@ -79,7 +80,7 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits,
   return lease::check_allowance(limits, held, asked, parts_.config.hours_window);
 }
 
-// Those of fillers come and go by what others do.
+// Leases of fillers come and go by what others do, so they are not counted.
 Result<void> Allowances::count_new(const AcquireRequest& request) const {
   if (request.kind == LeaseKind::kFiller || request.kind == LeaseKind::kPod) return {};
   return parts_.budgets.spend_lease(request.uid);
@@ -91,7 +92,7 @@ Result<void> Allowances::check_ever(const AcquireRequest& request,
   const lease::Asking asked = asking(request);
   const auto window = parts_.config.hours_window;
   if (lease::check_allowance(limits, {}, asked, window)) return {};
-  // With what they have in it, as they would hear it.
+  // Again with what the user has, so that the message tells it.
   return lease::check_allowance(limits, held_by(request.uid, limits, waiting), asked, window);
 }
 
@@ -138,14 +139,14 @@ lease::Asking Allowances::asking(const AcquireRequest& request) const {
   return asked;
 }
 
-// Only what grows is asked for: what there is stays, whatever the limits are by now.
+// Only growth is checked: the lease keeps what it has, whatever the limits are by now.
 Result<void> Allowances::check_more(const Lease& lease, const Lease& changed,
                                     const lease::Holding& waiting) const {
   const bool fillers = parts_.config.filler.count_against_limits;
   if (lease.kind == LeaseKind::kFiller && !fillers) return {};
   const UserLimits limits = parts_.users.limits_of(lease.uid);
   const lease::Holding held = held_by(lease.uid, limits, waiting);
-  UserLimits within;  // what does not grow is not asked about
+  UserLimits within;  // no limit for what does not grow
   lease::Asking asked;
   for (std::size_t i = 0; i < lease.gpus.size(); ++i) {
     const auto before = lease.gpus[i].limit, after = changed.gpus[i].limit;

@@ -2,8 +2,8 @@
 // its owner begins to use it, and those that do not fit beside the slice of a booking that has
 // begun. State thread only.
 //
-// Nothing of it is stored. A daemon that starts finds the same leases, as no swap lease is granted
-// beside slices that leave it too little.
+// Nothing is stored here. A daemon that starts finds the same leases, as no swap lease is granted
+// beside slices that leave too little for it.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
@@ -34,22 +34,22 @@ class AsideLeases {
 
   explicit AsideLeases(Parts parts) : parts_(std::move(parts)) {}
 
-  // Gives the orders that follow. After each change of a lease or a booking.
+  // Orders leases to host memory and back. Call after each change of a lease or a booking.
   void update();
   // As of the last update.
   const std::set<LeaseId>& leases() const { return leases_; }
-  // The bookings that have begun, beside whose slices swap leases do not fit, and that have had no
-  // process for `longest`, also where their owner has said that they use them. Call now and then.
+  // The leases of bookings beside whose slices swap leases do not fit, and that have had no process
+  // for `longest`. A booking counts even if its owner has said that it is used. Call now and then.
   std::vector<LeaseId> find_idle(TimePoint now, Duration longest);
 
  private:
-  // And why each is there.
+  // The leases that are to be in host memory, each with the reason.
   std::map<LeaseId, std::string> wanted();
 
   Parts parts_;
   std::set<LeaseId> leases_;
-  std::set<LeaseId> causes_;                 // booked, as of the last update
-  std::map<LeaseId, TimePoint> idle_since_;  // of these
+  std::set<LeaseId> causes_;                 // leases of bookings, as of the last update
+  std::map<LeaseId, TimePoint> idle_since_;  // of causes_: since when without a process
 };
 
 }  // namespace gpurota::daemon

@@ -19,8 +19,8 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   const auto info = processes_.read_info(pid);
   const auto known = known_.find(pid);
   if (!info || info->zombie) {
-    // Dead or hidden: what was known of it still holds, as its pid is still listed. Of what was
-    // never seen nothing is kept: a program may ask about any number.
+    // Dead or hidden: the known owner of the process still holds, as its pid is still listed.
+    // Nothing is kept of a process that was never seen: a program may ask about any number.
     Owner& owner = known != known_.end() ? known->second
                    : info                ? (known_[pid] = find_owner(*info))
                                          : (unseen_ = Owner());
@@ -31,7 +31,7 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   const Walked* const walked = find_walked(info->id());
   if (same && (known->second.lease || (walked && !walked->lease))) return known->second;
   Owner owner = find_owner(*info);
-  if (owner.lease && !ports::is_still(processes_, info->id())) {  // it may be another's
+  if (owner.lease && !ports::is_still(processes_, info->id())) {  // its pid may be another's
     owner.lease.reset();
     owner.gone = true;
   }
@@ -89,7 +89,7 @@ std::optional<LeaseId> Attribution::settle(const Path& path) {
     }
     lease = roots_.lease_of_process(*at);
   }
-  // Not of those above it, whoever they are.
+  // The result does not hold for processes further up the path.
   for (auto each = path.ids.begin(); each != at; ++each) {
     walked_[each->pid] = {each->start_ticks, lease};
   }

@@ -1,5 +1,5 @@
-// Whose is a process that NVML lists? Decided by what the kernel says: the cgroup it is in, or
-// whose descendant it is. State thread only.
+// Finds the user and the lease of a process that NVML lists, by what the kernel says: the process's
+// cgroup and its ancestors. State thread only.
 #pragma once
 
 #include "base/ids.h"
@@ -19,19 +19,20 @@ class LeaseRoots {
  public:
   virtual ~LeaseRoots() = default;
   virtual std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const = 0;
-  // A command's first process, or one that was seen below it.
+  // The lease that has this process as a command's first process or as a descendant of one.
   virtual std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const = 0;
-  // The lease that has a process of this user in this container: all of theirs there are in it.
+  // The lease that has a process of this user in this container: all processes of the user there
+  // belong to that lease.
   virtual std::optional<LeaseId> lease_of_container(const std::string& group, uid_t uid) const = 0;
-  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at
-  // its descendants.
+  // Differs whenever a process or a control group has come to a lease. Descendants that a lease
+  // finds by itself do not count.
   virtual std::uint64_t membership_changes() const = 0;
 };
 
 class Attribution {
  public:
   struct Owner {
-    std::optional<uid_t> uid;  // empty: gone before anybody looked, or hidden
+    std::optional<uid_t> uid;  // empty: ended before it could be read, or hidden
     std::optional<LeaseId> lease;
     std::uint64_t start_ticks = 0;  // 0: not known
     bool gone = false;              // now
@@ -42,16 +43,16 @@ class Attribution {
   Attribution(ports::Processes& processes, const LeaseRoots& roots)
       : processes_(processes), roots_(roots) {}
 
-  // Remembered while the process is listed: a dead process's memory stays its lease's until the
-  // driver has taken it back.
-  // Until the next call.
+  // The answer is remembered while the process is listed: the memory of a dead process belongs to
+  // its lease until the driver has taken it back. The reference is valid until the next call.
   const Owner& owner_of(pid_t pid);
-  // Goes up from a process of which nothing is known, at most `reads_left` ancestors, which it
-  // counts down. False: there are more, go on later. Then owner_of() reads little. For who asks
-  // about many processes, or deep ones, in pieces.
+  // Reads the ancestors of a process of which nothing is known, at most `reads_left` of them, and
+  // counts `reads_left` down. False: there are more ancestors, call again later. After true,
+  // owner_of() reads little. For callers that ask in pieces about many processes, or about
+  // processes deep in a tree.
   bool walk_ahead(pid_t pid, std::size_t& reads_left);
-  // The processes that NVML lists now, over all GPUs; the others are forgotten, and who had no
-  // lease is looked at anew.
+  // `listed`: the processes that NVML lists now, on all GPUs. All others are forgotten, and a
+  // process that had no lease is examined again.
   void keep_only(const std::set<pid_t>& listed);
 
  private:
@@ -62,9 +63,9 @@ class Attribution {
     std::vector<ports::ProcessId> ids;
     pid_t next = 0;  // 0: the path is whole
   };
-  // One more; the reading of it is not counted.
+  // Adds one more process, whose read is not counted.
   void lengthen(Path& path, const ports::ProcessInfo& info);
-  // The lease that the path and all on it belong to. `path` is whole, or ends at a process whose
+  // The lease that all processes of the path belong to. `path` is whole, or ends at a process whose
   // lease is known.
   std::optional<LeaseId> settle(const Path& path);
   struct Walked;
@@ -78,7 +79,7 @@ class Attribution {
   // deep tree is walked once a second, however many questions are asked about its processes.
   struct Walked {
     std::uint64_t start_ticks = 0;
-    std::optional<LeaseId> lease;  // empty: a stranger, as all its ancestors
+    std::optional<LeaseId> lease;  // empty: in no lease, as all its ancestors
   };
   std::unordered_map<pid_t, Walked> walked_;
   std::unordered_map<pid_t, Path> ahead_;  // of walk_ahead(), by the first one's number

@@ -36,8 +36,8 @@ class AttributionTest : public ::testing::Test {
   Attribution attribution{processes, roots};
 };
 
-// One message of a tenant asks about 60 processes: below 240 others each that took half a second of
-// the loop.
+// One message of a tenant asks about 60 processes: where each had 240 ancestors, that took half a
+// second of the loop.
 TEST_F(AttributionTest, ADeepTreeOfStrangersIsWalkedOnceHoweverManyAreAskedAbout) {
   const pid_t last = chain(1, 200);
   std::vector<pid_t> asked;

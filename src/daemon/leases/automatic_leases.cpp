@@ -24,10 +24,10 @@ using WhenFull = config::Automatic::WhenFull;
 
 namespace {
 
-// Ancestors of who asks that are looked up at a time.
+// How many ancestors of the process that asks are read at a time.
 constexpr std::size_t kReadsAtOnce = 32;
 
-// Whether a file beside that socket says to programs that they are to ask.
+// Makes or removes the file beside that socket which tells programs to ask.
 Result<void> mark(const std::string& socket, bool given) {
   const std::string marker = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_AUTOMATIC_MARKER;
   if (!given) {
@@ -73,7 +73,8 @@ AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lea
   return {};
 }
 
-// The token makes whoever has it a process of the lease: it is for its owner, and root.
+// A process that has the token counts as a process of the lease, so the token is for the lease's
+// owner and root only.
 AutomaticLeases::Answer AutomaticLeases::under(const LeaseEntry& entry,
                                                const ipc::Peer& peer) const {
   const bool own =
@@ -82,7 +83,7 @@ AutomaticLeases::Answer AutomaticLeases::under(const LeaseEntry& entry,
   const std::string visible = visible_devices(entry.lease, parts_.gpus);
   // Whole GPUs have no limit to hold.
   if (entry.lease.exclusive()) return {.visible = visible};
-  // Its last process may end before this one says HELLO.
+  // The lease's last process may end before this one says HELLO.
   if (entry.automatic && !parts_.leases.add_process(entry.lease.id, peer.process)) {
     return {.status = GPUROTA_REFUSED_BUSY};
   }
@@ -111,7 +112,7 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer, const Autom
     answer.made = true;
     return answer;
   }
-  // Fillers may be all that is in its way.
+  // Perhaps only fillers are in the way of the request.
   if (parts_.queue.make_way(request)) return {.later = true};
   const std::string& why = made.error().error.message;
   if (policy.when_full == WhenFull::kRefuse) return refuse(peer, why);
@@ -127,7 +128,8 @@ AutomaticLeases::Answer AutomaticLeases::refuse(const ipc::Peer& peer, std::stri
   return {.status = GPUROTA_REFUSED_LIMIT, .why = std::move(why)};
 }
 
-// Root's engines let whoever may command them be any user inside: there is nothing to tell them by.
+// An engine of root lets everybody who may command it be any user in a container, so the uid inside
+// does not tell the user.
 uid_t AutomaticLeases::owner_of(const ipc::Peer& peer) const {
   const auto maker = parts_.processes.namespace_maker(peer.process.pid);
   if (maker && *maker != 0) return *maker;
@@ -160,7 +162,7 @@ std::string AutomaticLeases::describe() const {
 
 Result<void> AutomaticLeases::publish(const std::string& tenant_socket) {
   const bool given = parts_.config.automatic.enabled;
-  // A container may have its folder only, which is not there if it could not be made.
+  // A container may see only its own folder, which is missing if it could not be made.
   if (const auto inside = mark(container_socket(tenant_socket), given); !inside && given) {
     log::warn("containers are not told of automatic leases", {{"error", inside.error().message}});
   }

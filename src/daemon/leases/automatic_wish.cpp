@@ -52,7 +52,7 @@ Result<void> take_memory(const std::string& asked, const config::Automatic& site
                     GPUROTA_ENV_MEMORY, display_text(asked, 40), size_text(most)));
   }
   request.placement.memory = *size;
-  // The site's goes with the site's size.
+  // The site's soft limit goes with the site's size only.
   request.placement.soft_limit.reset();
   return {};
 }
@@ -89,7 +89,7 @@ Result<void> take_swap(const std::string& asked, const config::Automatic& site,
 
 Result<void> take_priority(const std::string& asked, AcquireRequest& request) {
   if (asked.empty()) return {};
-  // As for `gpurota run --priority`.
+  // The same words as for `gpurota run --priority`.
   std::optional<int> said = number_of(asked);
   if (asked == "high") said = 10;
   if (asked == "normal") said = 0;

@@ -1,5 +1,5 @@
-// The wish of a program that asks for a lease by itself, from its environment, and the part of it
-// that the site gives. Pure; used on the state thread.
+// Reads from its environment what a program that asks for a lease by itself wishes, and takes the
+// part that the site gives. Pure; used on the state thread.
 #pragma once
 
 #include "abi/wire.h"
@@ -13,10 +13,9 @@
 
 namespace gpurota::daemon {
 
-// As the environment has it: foreign bytes. Empty: it says nothing.
+// The values of environment variables: foreign bytes. Empty: the variable is not set.
 struct AutomaticWish {
-  bool container =
-      false;  // the lease is for its whole container, and without one it is to have no GPU
+  bool container = false;  // the lease is for the whole container, which gets no GPU without one
   std::string memory;
   std::string gpus;
   std::string swap;
@@ -25,8 +24,8 @@ struct AutomaticWish {
 
 AutomaticWish read_wish(const gpurota_msg_automatic& question);
 
-// Anything not asked for is as [automatic] says. kInvalid, kLimit: names the variable and the
-// setting.
+// Whatever the program does not ask for is as [automatic] says. An error of kInvalid or kLimit
+// names the variable and the setting.
 Result<void> take_wish(const AutomaticWish& wish, const config::Automatic& site,
                        const std::vector<GpuInfo>& gpus, AcquireRequest& request);
 

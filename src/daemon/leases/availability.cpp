@@ -54,7 +54,7 @@ std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Reque
                            parts_.config.expired_reservation != config::Expired::kKeep;
   auto ways = lease::ways_out(machine.view(requests, parts_.tables.keeping), place, end_is_kept,
                               parts_.wall_clock());
-  // A change that the user's limits refuse is no way out.
+  // A change that the user's limits refuse does not help.
   std::erase_if(ways, [&](const lease::WayOut& way) {
     AcquireRequest changed = asked;
     changed.placement = lease::changed(changed.placement, way);

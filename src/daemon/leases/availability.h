@@ -29,16 +29,17 @@ class Availability {
 
   explicit Availability(Parts parts) : parts_(std::move(parts)) {}
 
-  // Of each GPU, in the order of the table.
+  // An entry for each GPU, in the order of the table.
   std::vector<lease::Available> available() const;
-  // Nothing of a GPU that is not there.
+  // Nothing is available on a GPU that is not there.
   lease::Available available_on(const GpuUuid& gpu) const;
   // The changes that would let a request start now and that the site allows its user: for a request
   // in the queue (`entry` is one of its entries), or for one that is not there.
   std::vector<lease::WayOut> ways_out(const QueueEntry& entry) const;
   std::vector<lease::WayOut> ways_out(const AcquireRequest& request) const;
-  // The same as words of a reason. Nothing for those far back in the queue: each answer that shows
-  // a queue would plan all of it again for each of them (FindAlternatives does, for one).
+  // The same as text of a reason. Empty for requests far back in the queue: an answer that shows
+  // the queue would plan all of it again for each of them. FindAlternatives does that for one
+  // request.
   std::string remedy(const QueueEntry& entry) const;
   std::string remedy(const AcquireRequest& request) const;
 

@@ -18,19 +18,19 @@
 namespace gpurota::daemon {
 namespace {
 
-// Between two checks whether one whose time has come can begin.
+// Between two checks whether a booking whose time has come can begin.
 constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
 // How long before a booking begins its GPUs are checked where nobody is to be warned.
 constexpr Duration kWarnBefore = std::chrono::minutes(5);
-// How long before it begins leases know that they leave for it: no warning comes earlier. Bookings
-// are looked at each minute.
+// How long before a booking begins leases know that they leave for it: no warning comes earlier.
+// Bookings are reviewed each minute.
 constexpr WallTime::duration kLeavingKnown =
     kLongestEndWarning +
     std::chrono::duration_cast<std::chrono::milliseconds>(2 * ports::kLongestWallWait);
 // The longest that moving a lease to host memory may take before the lease ends instead: 80 GiB
 // take 30 s over a slow bus (PCIe 3.0 x4).
 constexpr Duration kLongestMove = std::chrono::minutes(1);
-// More than a year of weeks.
+// Enough for one a week for more than a year.
 constexpr std::size_t kMostBookingsAtOnce = 60;
 
 bool keeps_on(const config::Config& config) {
@@ -50,8 +50,9 @@ std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings
   return occupants;
 }
 
-// The same for a booking that is moving some of them to host memory. A lease that is there for
-// another booking counts as if it were on its GPUs: no booking begins by what another one has done.
+// The same for a booking that is moving some of them to host memory. A lease that is in host memory
+// for another booking counts as if it were on its GPUs: no booking begins because of what another
+// one has done.
 std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings::Parts& parts,
                                        const BookingEntry& booking) {
   std::vector<lease::Occupant> occupants = daemon::occupants(tables, parts);
@@ -63,7 +64,7 @@ std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings
   return occupants;
 }
 
-// The leases as a promise has to see them: what the site lets go on has no end.
+// The leases as a promise has to count them: a lease that the site lets go on has no end.
 std::vector<lease::Occupant> lasting_occupants(const LeaseTables& tables,
                                                const Bookings::Parts& parts) {
   std::vector<lease::Occupant> occupants = daemon::occupants(tables, parts);
@@ -197,12 +198,12 @@ Result<void> Bookings::restore() {
                        .placed = stored.placed.value_or(stored.since),
                        .on_time = stored.on_time,
                        .used = stored.used};
-    // The last daemon has told, or nobody was there to.
+    // The last daemon has told its user, or no daemon ran then.
     entry.warned = parts_.wall_clock() >= entry.begins - warn_before(parts_.config);
     log::info("booking restored", {{"request", to_string(entry.id)}});
     add(std::move(entry));
   }
-  // Also if there is none: a lease may still be stored as leaving for one.
+  // Also if there is no booking: a lease may still be stored as leaving for one.
   review_in(kBookingRetry);
   return {};
 }
@@ -404,8 +405,8 @@ void Bookings::update_leaving() {
   for (const auto& [id, when] : changes) set_leaving(tables_, parts_.leases, id, when);
 }
 
-// While there is time to find other GPUs. A booking that named none moves where leases without a
-// stated end would have to leave for it.
+// Called while there is time to find other GPUs. A booking that named no GPUs gets others where
+// leases without a stated end would have to leave for it.
 void Bookings::warn(RequestId id) {
   BookingEntry* const it = tables_.find_booking(id);
   it->warned = true;

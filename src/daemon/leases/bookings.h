@@ -1,10 +1,10 @@
-// Bookings: each is kept from when it is made until it begins, and then becomes a lease of its
+// Bookings: a booking is kept from when it is made until it begins, and then becomes a lease of its
 // owner. State thread only.
 //
-// Whether it can be booked, and where it begins, is decided by lease/bookings.h; here it is carried
-// out. A booking is a request for a later time: it is in the store before its user hears of it, and
-// becomes its lease in one transaction. Times are those of the wall clock, as the ends of leases
-// are: if that is set, both move together.
+// lease/bookings.h decides whether GPUs can be booked and on which of them a booking begins;
+// Bookings carries the decisions out. A booking is a request for a later time: it is in the store
+// before its user hears of it, and becomes its lease in one transaction. Times are those of the
+// wall clock, as are the ends of leases: if the clock is set, both move together.
 #pragma once
 
 #include "config/config.h"
@@ -38,7 +38,7 @@ enum class BookingStep {
   kUnused,     // nobody used it while somebody waited
 };
 
-// The result for a booking that its owner asks for.
+// The result of Bookings::claim().
 struct ClaimedBooking {
   std::optional<LeaseId> lease{};  // it has begun
   std::string why{};               // else what it waits for
@@ -83,26 +83,27 @@ class Bookings final {
         aside_({tables_, parts_.leases, parts_.gpus, parts_.rooms, parts_.processes,
                 parts_.set_aside}) {}
 
-  // After that of the queue.
+  // Call after Queue::restore().
   Result<void> restore();
 
-  // One at each of these times: all of them, or an error that says what to do. `beyond_limits`:
-  // whatever the site allows the user. `on_time`: leases without a stated end leave when it begins,
-  // used or not.
+  // Makes a booking at each of these times: all of them, or none and an error that says what to do.
+  // `beyond_limits`: the user's limits do not count. `on_time`: leases without a stated end leave
+  // when a booking begins, used or not.
   Result<std::vector<RequestId>> make(const AcquireRequest& request, std::vector<WallTime> begins,
                                       bool beyond_limits, bool on_time = false);
-  // Its owner uses it: leases without a stated end leave for it. kNotFound: there is no booking of
-  // this number, and no lease that was one; kInvalid: its time has not come.
+  // The owner uses the booking: leases without a stated end leave for it. kNotFound: the number is
+  // neither a booking's nor that of a lease that was one; kInvalid: the booking's time has not
+  // come.
   Result<ClaimedBooking> claim(RequestId id);
-  // Of a booking, or of the lease that was one; nothing: there is neither.
+  // The owner of the booking, or of the lease that was this booking; nothing: there is neither.
   std::optional<uid_t> owner_of(RequestId id) const;
-  // False: there is none of this number.
+  // False: there is no booking of this number.
   bool cancel(RequestId id, const std::string& why, const Author& by);
 
   std::vector<lease::Booked> booked() const { return booked_but(std::nullopt); }
   // The leases that leave if it is used: now, or at its beginning as far as that is known.
   std::vector<LeaseId> leaving_for(const BookingEntry& entry) const;
-  // The same as the bounds of users count them.
+  // The bookings as the bounds of users count them.
   std::vector<lease::BookedTime> booked_times() const;
   // A lease has changed: a booking in trouble may wait for that, or the lease may have to leave for
   // a booking.
@@ -110,18 +111,18 @@ class Bookings final {
 
  private:
   std::vector<lease::Booked> booked_but(std::optional<RequestId> without) const;
-  // Behind `first`, who wait.
+  // GPUs for the booking, beside `others` and behind `first`, which wait.
   Result<std::vector<GpuUuid>> place(const BookingEntry& entry,
                                      const std::vector<lease::Booked>& others,
                                      const std::vector<lease::Request>& first) const;
-  // Whether the user may make it at all, wherever there is room.
+  // Whether such bookings can be made at all, wherever there is room.
   Result<void> check(const AcquireRequest& request, const std::vector<WallTime>& begins) const;
   Result<void> check_limits(const AcquireRequest& request,
                             const std::vector<WallTime>& begins) const;
   Result<std::vector<BookingEntry>> planned(const AcquireRequest& request,
                                             const std::vector<WallTime>& begins) const;
   Result<void> save(const BookingEntry& entry);
-  // Gives each its number. All or none.
+  // Stores the bookings, and gives each its number. All or none.
   Result<void> save_new(std::vector<BookingEntry>& entries);
   void add(BookingEntry entry);
   BookingEntry take(RequestId id);
@@ -129,13 +130,13 @@ class Bookings final {
   void warn(RequestId id);
   // Whether leases without a stated end are all that will be in its way.
   bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
-  // Leases know by when they have to leave, from a day before (set_leaving()).
+  // Tells leases by when they have to leave, from a day before (set_leaving()).
   void update_leaving();
   // Moves these leases to host memory for the booking; those that cannot be moved end.
   void move_aside(RequestId id, const std::vector<LeaseId>& leases, const std::string& why);
   void begin(RequestId id);
   void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
-  // Of one that is over: it leaves the store, too.
+  // Takes out a booking that is over, from the store too.
   BookingEntry take_ended(RequestId id);
   // Ends bookings, and leases that were one, which nobody uses while somebody waits.
   void end_unused();

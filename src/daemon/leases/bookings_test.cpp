@@ -92,7 +92,7 @@ class BookingsTest : public FakeWorldTest {
     EXPECT_TRUE(lease);
     return lease ? (*lease)->lease.id : LeaseId{};
   }
-  // Of 12 of the 24 GiB, in two hours, for one.
+  // A booking of 12 of the 24 GiB, in two hours, for one hour.
   RequestId book_slice() {
     AcquireRequest request = reservation(1h);
     request.placement.memory = SizeSpec{gib(12), 0};
@@ -354,7 +354,7 @@ TEST_F(BookingsTest, ByWhenALeaseLeavesIsKnownAfterARestart) {
   start();
   loop.advance(1s);
   EXPECT_EQ(leaves(), begins);
-  // One that ended without this daemon's knowledge.
+  // A booking that ended without this daemon's knowledge.
   ASSERT_TRUE(store.remove_request(made->front()));
   start();
   loop.advance(1s);

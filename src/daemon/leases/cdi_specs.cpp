@@ -31,7 +31,8 @@ std::string file_of(LeaseId lease) {
   return fmt::format("{}lease_{}.json", kPrefix, to_string(lease));
 }
 
-// A user of this name and one of this number without a name would be called the same.
+// Whether the name is a number, and not the user's own: the user of that number would be called the
+// same.
 bool is_others_number(const std::string& user, uid_t uid) {
   return user.find_first_not_of("0123456789") == user.npos && user != std::to_string(uid);
 }
@@ -58,7 +59,7 @@ CdiSpecs::Facts CdiSpecs::read_facts(const std::string& root) {
 }
 
 void CdiSpecs::start() {
-  // Those of an earlier daemon that had it on, too: a token is not to lie about.
+  // Also removes the files of an earlier daemon that had CDI on: no token may be left in a file.
   if (!parts_.root) return refresh();
   enter(parts_.config.containers.cdi_folder);
   if (folder_.empty()) return;
@@ -86,7 +87,7 @@ void CdiSpecs::enter(const std::string& folder) {
   if (!specs) return note(specs.error().message);
   folder_ = folder;
   const std::string mark = fmt::format("\"{}\"", container_folder(parts_.tenant_socket));
-  // Another daemon's, with a runtime directory of its own, stay.
+  // Files of another daemon, with a runtime directory of its own, stay.
   std::erase_if(*specs,
                 [&](const auto& spec) { return spec.second.find(mark) == spec.second.npos; });
   written_ = std::move(*specs);
@@ -186,8 +187,8 @@ CdiSpecs::Spec CdiSpecs::lease_spec(const LeaseEntry& entry) const {
           entry.lease.uid};
 }
 
-// Which GPUs it will have is not known yet, so it can open all of them; the library shows it those
-// of its lease.
+// A container with this device can open all GPUs, as it is not known yet which ones its lease will
+// have; the library shows it those of its lease.
 CdiSpecs::Spec CdiSpecs::any_spec() const {
   std::set<GpuUuid> gpus;
   for (const GpuInfo& gpu : parts_.gpus.infos()) gpus.insert(gpu.uuid);
@@ -207,8 +208,8 @@ containers::CdiEdits CdiSpecs::edits_for(const std::set<GpuUuid>& gpus) const {
   } else {
     edits.mounts = containers::library_mounts(folder, parts_.library, true);
   }
-  // NVIDIA's description has all of the driver, in the way of its toolkit: `--device
-  // nvidia.com/gpu=N` beside ours.
+  // Where NVIDIA's toolkit describes the driver, its own device has all of the driver's files:
+  // `--device nvidia.com/gpu=N` beside ours.
   if (!facts_.driver.described) {
     for (auto& mount : containers::driver_mounts(facts_.driver)) edits.mounts.push_back(mount);
   }

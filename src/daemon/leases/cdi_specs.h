@@ -3,8 +3,8 @@
 // token is in it, and one for the device `any`. State thread only.
 //
 // The folder is in memory, so that the loop's thread writes there itself and a reservation has its
-// device before anybody hears of it. Where the driver's files are a worker looks: at start, after a
-// reload, when GPUs are found, and every kPeriod.
+// device before anybody hears of it. A worker finds the driver's files: at start, after a reload,
+// when GPUs are found, and every kPeriod.
 #pragma once
 
 #include "access/device_rights.h"
@@ -39,15 +39,15 @@ class CdiSpecs final {
     std::string tenant_socket;
     std::string library;      // libgpurota.so; empty: not installed
     std::string driver_root;  // of the driver's files; empty: the machine's
-    bool root = false;        // we are root's: engines of root obey these files
+    bool root = false;        // the daemon runs as root: engines of root obey these files
   };
   static constexpr Duration kPeriod = std::chrono::minutes(1);
 
   explicit CdiSpecs(Parts parts) : parts_(std::move(parts)) {}
 
-  // Takes over what an earlier daemon left, once. Waits a little for the disk.
+  // Call once: takes over the files that an earlier daemon left. Waits a little for the disk.
   void start();
-  // The configuration, the GPUs, or names of users are others.
+  // The configuration, the GPUs or names of users have changed.
   void refresh();
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
@@ -83,7 +83,7 @@ class CdiSpecs final {
   containers::CdiEdits edits_for(const std::set<GpuUuid>& gpus) const;
 
   Parts parts_;
-  std::string folder_;                          // where they are; empty: off
+  std::string folder_;                          // where the files are; empty: off
   std::map<std::string, std::string> written_;  // the text of each, by file
   Facts facts_;
   std::string trouble_;

@@ -22,7 +22,7 @@ Result<void> make_folder(const std::string& path) {
   return {};
 }
 
-// In one step, as containers that are there look the name up.
+// Replaces the name in one step, as running containers look it up.
 Result<void> link_socket(const std::string& socket, const std::string& name) {
   const std::string draft = name + ".new";
   (void)::unlink(draft.c_str());

@@ -24,7 +24,7 @@ Bytes context_cost(const lease::GrantBook& grants, const GpuTable& gpus, const G
   return least;
 }
 
-// Whether it has no stated end, and the site has such work go on until a booking is used.
+// Whether the lease has no stated end, and the site has such work go on until a booking is used.
 bool leaves_for_bookings(const Lease& lease, const config::Config& config) {
   return !lease.ends && lease.kind != LeaseKind::kFiller && lease.kind != LeaseKind::kReservation &&
          config::unbooked_for(config.bookings).has_value();
@@ -121,7 +121,8 @@ void GpuRooms::add_lease(lease::GpuRoom& room, const LeaseEntry& entry,
                                : ", " + to_string(*share.limit));
 }
 
-// One that could be moved out has its GPU to itself until it is, then only what of it stays.
+// A filler has its GPU to itself until it is moved out; from then on only the memory that stays
+// counts.
 void GpuRooms::add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const {
   const auto stay = parts_.stay_of(entry.lease.id);
   const bool out = stay && stay->moved_out;

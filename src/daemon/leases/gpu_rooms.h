@@ -1,5 +1,5 @@
-// How much room there is on each GPU: what its leases come to, with what turns need and what stays
-// of fillers. State thread only.
+// How much room there is on each GPU: what its leases take, what turns need, and what stays of
+// fillers. State thread only.
 #pragma once
 
 #include "config/config.h"
@@ -26,14 +26,15 @@ struct LeaseTables;
 class TurnNeeds {
  public:
   struct Need {
-    Bytes most;   // of one lease that has its turn, with what all cannot move
+    Bytes most;   // of one lease in its turn, with the wired memory of all
     Bytes wired;  // what cannot be moved
   };
   virtual ~TurnNeeds() = default;
   virtual Need need(const GpuUuid& gpu) const = 0;
 };
 
-// The memory that a lease keeps on its GPUs where it is moved to host memory: the most on one.
+// The memory that a lease keeps on its GPUs when it is moved to host memory: the most on any of
+// them.
 struct LeaseStay {
   Bytes stays;
   bool moved_out = false;
@@ -67,7 +68,7 @@ class GpuRooms {
     std::vector<lease::Booked> bookings;
     const Topology& topology;
 
-    // With these requests. The Machine and the arguments outlive the view.
+    // The same with these requests. The Machine and the arguments outlive the view.
     lease::QueueView view(const std::vector<lease::Request>& queue,
                           const lease::Keeping& keeping) const {
       return {queue, rooms, leases, topology, bookings, &keeping};
@@ -76,7 +77,7 @@ class GpuRooms {
   Machine machine() const { return {list(), occupants(), booked(), topology_}; }
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> list() const;
-  // The same if all other leases had ended, and all programs without one.
+  // The same if all leases but these had ended, and all programs without a lease.
   std::vector<lease::GpuRoom> list_with(const std::vector<LeaseId>& only) const;
   std::vector<lease::Occupant> occupants() const;
   // The memory that swap leases may have of the GPU when nobody else is there.
@@ -84,7 +85,8 @@ class GpuRooms {
   std::vector<lease::Booked> booked() const { return parts_.booked(); }
 
  private:
-  // Of the leases that count; `others`: and what else uses the GPUs.
+  // The rooms with the leases for which `counts` is true; `others`: also with what else uses the
+  // GPUs.
   std::vector<lease::GpuRoom> list(const std::function<bool(LeaseId)>& counts, bool others) const;
   // The part of the machine's memory that is promised to slices of other GPUs that use it.
   Bytes promised_elsewhere(const GpuInfo& gpu) const;

@@ -1,5 +1,6 @@
-// The clocks of lease/keeping.h: for how long plans have kept requests from GPUs. Counted between
-// the decisions of the queue, stored now and then, and restored. Of the queue; state thread only.
+// The clocks of lease/keeping.h: for how long plans have kept requests from GPUs. The time is
+// counted between the decisions of the queue, stored now and then, and restored. Part of Queue;
+// state thread only.
 #pragma once
 
 #include "daemon/gpus/gpu_states.h"
@@ -26,7 +27,8 @@ class KeptClocks {
   };
   explicit KeptClocks(Parts parts) : parts_(parts) {}
 
-  // Those of the GPUs; those of requests are restored with them. Time counts from now on.
+  // Restores the clocks of the GPUs; those of requests are restored with the requests. Time counts
+  // from now on.
   void restore();
   void restore(RequestId request, std::chrono::milliseconds blocked,
                std::chrono::milliseconds protected_for) {
@@ -37,11 +39,11 @@ class KeptClocks {
   // Adds the time since the last decision to the clocks of requests that plans make wait.
   // Periodically `store` is called for each of these.
   void count(const std::function<void(RequestId)>& store);
-  // A decision says this, from now on.
+  // The facts of the last decision, which count from now on.
   void set_facts(lease::KeepingFacts facts) { facts_ = std::move(facts); }
   void on_start(RequestId request, const std::vector<LeaseGpu>& gpus);
   void forget(RequestId request) { parts_.keeping.forget(request); }
-  // In how much time a clock changes what is decided, or is to be stored.
+  // The time until a clock changes what is decided, or is to be stored.
   std::optional<Duration> next() const;
 
  private:

@@ -15,7 +15,7 @@ namespace gpurota::daemon {
 namespace {
 
 constexpr const char* kTimeOver = "its time limit is over";
-// Between two looks at whether the processes of an ending command are gone.
+// Between two checks of whether the processes of an ending command are gone.
 constexpr Duration kCommandPace = std::chrono::milliseconds(10);
 
 }  // namespace
@@ -42,7 +42,7 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
   }
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(start.pid));
   LeaseCommand command(parts_.processes);
-  // Of a caller that lives after its number was read the number was its own.
+  // A caller that still lives after its number was read had that number when it was read.
   GPUROTA_ASSIGN_OR_RETURN(command.holder, track(parts_.processes, start.caller, nullptr));
   if (child.parent != start.caller.pid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the caller", start.pid));
@@ -111,7 +111,7 @@ void LeaseCommands::stop(LeaseId id, pid_t pid, const std::string& why) {
   command->ending = true;
   command->kill_at = parts_.loop.now() + parts_.config.grace;
   command->members.ask_to_end();
-  // Not here: this may be the callback of one of its own watches.
+  // Not now: the caller may be the callback of one of the command's own watches.
   command->timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
                                          [this, id, pid] { step(id, pid); });
 }
@@ -146,7 +146,7 @@ Result<void> LeaseCommands::restore(LeaseEntry& entry, const ports::StoredLease&
     GPUROTA_ASSIGN_OR_RETURN(auto main, unless_gone(track(parts_.processes, row.main, nullptr)));
     GPUROTA_ASSIGN_OR_RETURN(auto holder,
                              unless_gone(track(parts_.processes, row.holder, nullptr)));
-    if (!main && row.cgroup.empty()) continue;  // nothing of it can be told from others
+    if (!main && row.cgroup.empty()) continue;  // its processes cannot be told from others
     const bool reaps = holder && row.cgroup.empty();
     command.members.set_root(main ? std::optional(row.main) : std::nullopt, row.cgroup,
                              reaps ? std::optional(row.holder) : std::nullopt);
@@ -158,7 +158,7 @@ Result<void> LeaseCommands::restore(LeaseEntry& entry, const ports::StoredLease&
     if (whole) {
       follow(id, added->second);
     } else {
-      // Once the lease is among the others.
+      // Later, when the lease is in the table.
       parts_.loop.post(
           [this, id, pid = row.main.pid] { stop(id, pid, "it ended while the daemon was away"); });
     }

@@ -20,7 +20,7 @@ namespace gpurota::daemon {
 
 struct LeaseHooks;
 
-// So many at once under one reservation.
+// The most commands at once under one reservation.
 constexpr std::size_t kMaxCommandsPerLease = 256;
 
 struct CommandStart {
@@ -45,12 +45,12 @@ class LeaseCommands {
 
   explicit LeaseCommands(Parts parts) : parts_(std::move(parts)) {}
 
-  // One more; `start.caller` holds it. The cgroup, if there is one.
+  // Starts one more command, which `start.caller` holds. Returns the cgroup, if there is one.
   Result<std::optional<std::string>> start(LeaseEntry& entry, const CommandStart& start);
-  // SIGTERM, after the grace SIGKILL; again while it ends: nothing.
+  // Sends SIGTERM, and SIGKILL after the grace. Does nothing for a command that is ending already.
   void stop(LeaseId lease, pid_t pid, const std::string& why);
-  // Takes up what the last daemon left under this lease, which need not be among the leases yet. An
-  // error where it cannot be told who lives.
+  // Takes up the commands that the last daemon left under this lease, which need not be in the
+  // table yet. An error where it is not known which processes live.
   Result<void> restore(LeaseEntry& entry, const ports::StoredLease& stored);
 
  private:

@@ -18,14 +18,14 @@
 
 namespace gpurota::daemon {
 
-// kBooking: a booking of its GPUs is used.
+// kBooking: a booking of the lease's GPUs is used.
 enum class EndCause { kFinished, kReleased, kLost, kExpired, kBooking };
 
-// The user who does something to a lease or a request, of their own or of somebody else, and the
-// reason that they give.
+// The user who does something to a lease or a request, be it that user's own or not, and the reason
+// that the user gives.
 struct Author {
   uid_t uid = 0;
-  std::string reason{};  // foreign bytes; empty: they did not say
+  std::string reason{};  // foreign bytes; empty: none was given
 };
 
 // A command that runs under a reservation (lease_commands.h).
@@ -51,18 +51,19 @@ struct LeaseEntry {
   std::string token;                     // GPUROTA_TOKEN_CHARS hex digits
   std::optional<TrackedProcess> holder;  // who asked: gpurota run
   std::optional<TrackedProcess> main;    // the command's first process; set by start
-  // Held by the processes that use it, not by a command: automatic_leases.h. `main` is its holder.
+  // The processes that use the lease hold it, not a command: automatic_leases.h. `main` is its
+  // holder.
   bool automatic = false;
   bool subreaper = false;  // the holder collects what loses its parent
   LeaseProcesses members;
-  // Containers that a process of it is in, and whose it is: its user's others there are in it too,
-  // unless another lease knows them.
+  // Containers with a process of the lease, each with the user of that process: the user's other
+  // processes there are in the lease too, unless another lease knows them.
   std::vector<ports::StoredContainer> containers;
   LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
   std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
   std::string ticket;                // of the request it was made for; empty: none waited for it
-  std::optional<RequestId> booking;  // that it was before it began
-  std::optional<WallTime> unused_since;  // of a booking that nobody has used: its begin
+  std::optional<RequestId> booking;  // the booking that became this lease
+  std::optional<WallTime> unused_since;  // when its booking began; empty: it is used
   std::optional<EndCause> cause;         // set while ending
   std::string reason;                    // for people
   // The user who made the change that is being published; of a lease that ends, the user who ended
@@ -70,13 +71,13 @@ struct LeaseEntry {
   std::optional<Author> by;
   TimePoint ask_at{};  // from when its processes are asked to end
   bool asked = false;
-  int left_behind = 0;  // that its command had left running and were asked to end
+  int left_behind = 0;  // processes that the command left running, asked to end
   TimePoint kill_at{};
-  TimePoint give_up_at{};  // no longer wait for NVML
+  TimePoint give_up_at{};  // NVML is not waited for after this
   bool killed = false;
   int ending_step = 0;                   // of step_ending(); grows
-  TimePoint step_began{};                // when it was first seen
-  int signalled = 0;                     // processes, when it was last warned of its end
+  TimePoint step_began{};                // when ending_step changed
+  int signalled = 0;                     // processes, by the last warning of its end
   std::optional<TimePoint> empty_since;  // its last process has ended
   ports::EventLoop::SourcePtr timer;
   ports::EventLoop::SourcePtr expiry;  // at lease.ends
@@ -85,9 +86,9 @@ struct LeaseEntry {
 struct AcquireRequest {
   uid_t uid = 0;
   ports::ProcessId process{};  // becomes the holder
-  bool automatic = false;      // it is also the lease's first process; nobody will call start
+  bool automatic = false;      // `process` is also the lease's first; nobody calls start
   std::optional<ports::StoredContainer>
-      container{};  // of automatic: all of it is to be in the lease
+      container{};  // of automatic: the whole container is to be in the lease
   lease::PlacementRequest placement;
   std::string note;
   std::vector<std::string> command;
@@ -97,13 +98,13 @@ struct AcquireRequest {
   std::string name{};  // checked; empty: none
   std::string ticket{};
   std::optional<RequestId> booking{};      // the lease is this booking
-  std::optional<WallTime> unused_since{};  // nobody has used it; empty: its owner has asked for it
+  std::optional<WallTime> unused_since{};  // nobody has used the booking; empty: it is used
   std::string token{};                     // of a pod's lease; empty: the daemon makes one
   bool at_once = false;                    // waits for nothing but fillers that make way
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
   EndWarning warning{};
-  // Of a job that left for a booking: since when it has waited, so that it has its old place.
+  // Of a job that left for a booking: since when the job has waited, so that it gets its old place.
   std::optional<WallTime> waits_since{};
 };
 

@@ -1,4 +1,4 @@
-// The variables by which a program is in a lease. State thread only.
+// The environment variables that put a program into a lease. State thread only.
 #pragma once
 
 #include "core/lease.h"
@@ -15,7 +15,8 @@ namespace gpurota::daemon {
 // any more are left out.
 std::string visible_devices(const Lease& lease, const GpuTable& gpus);
 
-// In a container the kernel does not say that it belongs to the lease: its token does, in any case.
+// `container`: the program is in a container. The kernel does not show there that it belongs to the
+// lease, so it gets the lease's token in any case.
 std::vector<proto::Variable> lease_environment(const LeaseEntry& entry, const GpuTable& gpus,
                                                const std::string& tenant_socket, bool container);
 

@@ -1,6 +1,7 @@
-// How what has not ended with its lease is killed. podman has no daemon: its command, and the
-// monitor (conmon) that cleans up when the container has ended, are among the lease's processes.
-// Killed together with the container they would leave one that is "Up" for ever. State thread only.
+// Kills processes that have not ended with their lease. podman has no daemon: its command, and the
+// monitor (conmon) that cleans up when the container has ended, are among the lease's processes. If
+// these two were killed together with the container, it would be shown as "Up" for ever. State
+// thread only.
 #pragma once
 
 #include "daemon/leases/lease_entry.h"
@@ -11,21 +12,21 @@
 
 namespace gpurota::daemon {
 
-// After all but the engine: its command, at whose end `gpurota run` has the engine kill what else
-// runs in the container.
+// How long after all but the engine the engine's command is killed: at its end `gpurota run` has
+// the engine kill what else runs in the container.
 inline constexpr Duration kEngineSees = std::chrono::seconds(1);
-// After that, everything.
+// How long after the same moment everything is killed.
 inline constexpr Duration kEngineTakes = std::chrono::seconds(4);
 
-// Call once. Counts as left running the processes that live when the command has ended, which the
-// lease's user is told.
+// Call once. Where the command has ended, counts the processes that it left running: the lease's
+// user is told how many.
 void ask_to_end(LeaseEntry& entry);
-// `late`: for how long they should have been dead. `main` is the first process of the command;
+// `late`: how long ago the processes should have ended. `main` is the first process of the command;
 // null: there is none. Call again until all have ended.
 void kill_leftovers(LeaseProcesses& members, const TrackedProcess* main, Duration late);
 
-// Sends the signal of the lease's warning to those of its processes that handle it, and says how
-// many these are.
+// Sends the signal of the lease's warning to the lease's processes that handle it. Returns how
+// many.
 int warn_programs(LeaseEntry& entry, int signal);
 
 }  // namespace gpurota::daemon

@@ -14,15 +14,15 @@ namespace gpurota::daemon {
 namespace {
 
 // Between two checks of whether the processes of an ending lease are gone, at first. Death itself
-// comes by pidfd; this only paces the rest. The pause grows with the time since something happened,
-// so that many leases that take long to end cost the daemon next to nothing.
+// is told by a pidfd; this only paces the rest. The pause grows with the time since something
+// happened, so that many leases that take long to end cost the daemon next to nothing.
 constexpr Duration kEndingPace = std::chrono::milliseconds(10);
 constexpr Duration kLongestPace = std::chrono::milliseconds(500);
 constexpr int kPaceShare = 8;  // of the time since something happened
 // A process that ends by itself with its command (a helper that sees its pipe closed) does so
 // within this time. A process that lives longer was left running.
 constexpr Duration kOwnEnd = std::chrono::milliseconds(30);
-// And at least so many times as long as a look at it took.
+// The pause is at least so many times as long as the check took.
 constexpr int kPauses = 10;
 // How long an ending lease waits for NVML to stop counting its memory before it is given up on: a
 // driver took 4.7 s when a forked child lived on (measured), so this is several times that.
@@ -51,7 +51,7 @@ const char* name_of(EndCause cause) {
 constexpr const char* kCommandEnded = "its command has ended";
 constexpr const char* kHolderGone = "the process that held it is gone";
 
-// When more is killed of what has not ended, after the grace (lease_kill.h).
+// How long after the grace more processes are killed, in stages (lease_kill.h).
 constexpr std::array<Duration, 3> kKillStages = {Duration(0), kEngineSees, kEngineTakes};
 constexpr int kDead = kKillStages.size() + 1;
 
@@ -66,7 +66,8 @@ bool is_alive(LeaseEntry& entry) {
   return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
 }
 
-// Its processes were killed long ago and live still: they run no more of their programs.
+// Whether the lease's processes were killed long ago and live still: such processes run no more of
+// their programs.
 bool has_stopped_for_good(const LeaseEntry& entry, TimePoint now, const lease::GrantBook& grants) {
   if (!entry.killed || now < entry.kill_at + kUnkillable) return false;
   const bool all_killed =
@@ -76,7 +77,7 @@ bool has_stopped_for_good(const LeaseEntry& entry, TimePoint now, const lease::G
                   [](const auto& each) { return each.second.members.all_killed(); });
   if (!all_killed) return false;
   if (now >= entry.give_up_at) return true;
-  // Where the driver lists no processes, what was granted may be on the GPU still.
+  // Where the driver lists no processes, memory that was granted may be on the GPU still.
   return !entry.lease.swap() &&
          std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
            const auto* const account = grants.find(entry.lease.id, share.uuid).if_there();
@@ -119,7 +120,8 @@ Result<void> LeaseManager::restore() {
   return {};
 }
 
-// An error where it cannot be told who of it lives: nobody is taken for dead by that.
+// An error where it is not known which processes of the lease live: none is taken for dead by
+// mistake.
 Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
                                        const std::string& boot_id) {
   LeaseEntry entry(parts_.processes);
@@ -159,7 +161,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   const bool holder = entry.holder.has_value();
   const bool main = entry.main.has_value();
   if (entry.automatic && !main && same_boot) {
-    // Children of the one that asked may live, and come back within the grace.
+    // Children of the process that asked may live, and come back within the grace.
     entry.timer =
         parts_.loop.add_timer(parts_.loop.now() + parts_.config.reconnect_grace,
                               ports::Urgency::kSafety, [this, id] { on_process_death(id); });
@@ -250,7 +252,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   if (entry.main && entry.main->pid() == pid) return entry.members.own_cgroup();
   if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
-  // Of a holder that lives the number is its own, so it is that of the child's parent.
+  // A holder that lives still has its number, so a child whose parent has that number is its own.
   const bool is_child = child.parent == entry.holder->pid() && entry.holder->alive();
   if (!is_child || child.uid != entry.lease.uid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the lease's holder", pid));
@@ -340,7 +342,7 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
   parts_.hooks.publish(entry, false);
 }
 
-// One that is gone is removed from the store by itself.
+// A lease that is gone is not stored: finish() removes it from the store.
 Result<void> LeaseManager::save_end(LeaseId id) {
   const auto it = tables_.leases.find(id);
   return unstored_ends_.note(id.value,
@@ -401,8 +403,8 @@ void LeaseManager::step_ending(LeaseId id) {
     }
     for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.sample_soon(gpu.uuid);
   }
-  // Without cgroups each look is a walk of all processes, which on a busy machine takes long:
-  // others have most of the time.
+  // Without cgroups each check reads all processes, which takes long on a busy machine: the pause
+  // leaves most of the time to others.
   const TimePoint after = parts_.loop.now();
   const int step = living ? kill_stage(entry, now) : kDead;
   if (entry.ending_step != step) {
@@ -420,15 +422,15 @@ void LeaseManager::step_ending(LeaseId id) {
 }
 
 bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
-  // Nobody looks at a GPU that is lost, and nobody is given it before it is found again.
+  // A lost GPU is not sampled, and is given to nobody before it is found again.
   const bool any_is_there =
       std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(),
                   [&](const LeaseGpu& share) { return parts_.gpus.find(share.uuid) != nullptr; });
   if (!any_is_there) return true;
   if (holds_memory(entry.lease.id)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
-  // A waiting request takes all of the GPU at once, so what the filler allocated after the last
-  // reading is to be seen first. Memory that the driver has not taken back then is hidden memory.
+  // A waiting request takes all of the GPU at once, so a sample has to show first what the filler
+  // allocated after the last one. Memory that the driver has not taken back then is hidden memory.
   if (!entry.empty_since) entry.empty_since = parts_.loop.now();
   return std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
     const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
@@ -469,7 +471,7 @@ Result<void> LeaseManager::add_process(LeaseId id, const ports::ProcessId& proce
   ++tables_.membership_changes;
   if (auto container = find_new_container(parts_.processes, *entry, process)) {
     entry->containers.push_back(std::move(*container));
-    // Without it the next daemon learns it from the next process.
+    // If that fails, the next daemon learns of the container by the next process.
     (void)save(*entry);
   }
   return {};
@@ -498,7 +500,7 @@ void LeaseManager::arm_expiry(LeaseEntry& entry) {
   entry.expiry.reset();
   if (!entry.lease.ends || entry.cause || entry.lease.state == LeaseState::kExpired) return;
   const Duration left = *entry.lease.ends - parts_.wall_clock();
-  // After a restart nobody can tell yet who uses what.
+  // After a restart it is not known yet which processes use what.
   const Duration least = std::max(settled_at_ - parts_.loop.now(), Duration(0));
   const Duration wait = std::max(std::clamp(left, Duration(0), ports::kLongestWallWait), least);
   entry.expiry = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSafety,

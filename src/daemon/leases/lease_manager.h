@@ -38,16 +38,16 @@ namespace gpurota::daemon {
 // The questions of LeaseManager to the rest of the daemon, and its notifications of changes. Called
 // on the state thread, once all parts of the daemon are there; none is empty.
 struct LeaseHooks {
-  // After any change of a lease, and once more with `gone` when it is no more.
+  // After any change of a lease, and once more with `gone` when the lease has been removed.
   std::function<void(const LeaseEntry& entry, bool gone)> publish;
   // Before a lease is stored: an error refuses it. Changes nothing.
   std::function<Result<void>(const Lease& lease)> check_new;
-  // Whether something of a lease without processes still holds GPU memory. The lease is not gone
-  // until this is false.
+  // Whether a lease without processes still holds GPU memory. The lease is removed when this is
+  // false.
   std::function<bool(LeaseId lease)> holds_memory;
   // Why the command of this lease has ended, if somebody ended it; nothing: it ended by itself.
   std::function<std::optional<std::string>(const LeaseEntry& entry)> end_of_command;
-  // From SIGTERM to SIGKILL when the lease ends; nothing: as the configuration says.
+  // The time from SIGTERM to SIGKILL when the lease ends; nothing: as the configuration says.
   std::function<std::optional<Duration>(const LeaseEntry& entry)> grace_of;
   // The time of a command under a reservation is over. `holder` has started the command.
   std::function<void(const ports::ProcessId& holder, const std::string& why)> on_time_over;
@@ -73,47 +73,50 @@ class LeaseManager final {
   LeaseManager(LeaseTables& tables, Parts parts) : tables_(tables), parts_(std::move(parts)) {}
 
   // Takes up what the last daemon left: leases whose command or holder still runs go on, the others
-  // end. First, and once.
+  // end. Call once, before anything else.
   Result<void> restore();
 
-  // With these GPUs, chosen rightly, by Queue alone; for a request that waited, which is then no
-  // more.
+  // Makes a lease on these GPUs, which Queue or Bookings has chosen. `waited`: the request or
+  // booking that becomes this lease; it leaves the store in the same transaction.
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus,
                                                        std::optional<RequestId> waited);
   // `number`, as the holder sees it, must be a child of the holder, of the lease's user, that has
   // not executed anything yet. Returns the cgroup, if there is one.
   Result<std::optional<std::string>> start(LeaseId id, pid_t number, bool subreaper);
-  // One more command under a reservation; `caller` holds it, and calls it by the number `pid`.
+  // Starts one more command under a reservation. The caller in `start` holds it, and knows it by
+  // the number `pid`.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
-  // Wipes nothing: the processes get SIGTERM, after the grace SIGKILL. Again while ending: nothing.
+  // Ends the lease: its processes get SIGTERM, and SIGKILL after the grace. A second call only
+  // stores the end, where that has failed.
   void end(LeaseId id, EndCause cause, const std::string& reason,
            std::optional<Author> by = std::nullopt);
-  // Whether the store knows that it ends; an error if not: who is killed before there is room
-  // leaves it to the next daemon.
+  // An error if the store does not know that the lease ends: a daemon that is killed before there
+  // is room leaves the lease to the next daemon.
   Result<void> heard_of_end(LeaseId id) const;
   // Replaces the lease's limits, note, end and turns; all were checked by lease_update.h.
   Result<void> change(Lease changed, std::optional<Author> by = std::nullopt);
-  // The connection that acquired it closed before start: nobody will start it.
+  // The connection that acquired the lease closed before start: nobody will start its command.
   void abandon(LeaseId id);
 
   // A process of the lease has died: an automatic lease ends with the last one.
   void on_process_death(LeaseId id);
-  // Adds a process that was found to belong to the lease, and its container with it. An error if it
-  // lives and cannot be held (kLimit).
+  // Adds a process that was found to belong to the lease, and its container with it. An error if
+  // the process lives and cannot be held (kLimit).
   Result<void> add_process(LeaseId id, const ports::ProcessId& process);
-  // Call after each look at a GPU. Ends what is expired and holds nothing any more, too.
+  // Call after each sample of a GPU. Also ends expired reservations that hold nothing any more.
   void check_endings();
   // Adds to a reservation a process that its user started elsewhere.
   void cover(LeaseId id, const ports::ProcessId& process);
-  // Whether it has a living process or memory on a GPU, as of now.
+  // Whether the lease has a living process, or memory on a GPU, as of now.
   bool is_in_use(LeaseId id);
-  // The owner of a lease that was booked uses it: it does not end for lack of use.
+  // The owner of a lease that was booked uses it: the lease does not end for lack of use.
   Result<void> use(LeaseId id);
   // Call now and then: follows descendants where there is no cgroup.
   void follow_processes();
 
-  // Asks the store by writing what it has already, and takes out of it what could not be before.
+  // Tests whether the store can be written, and makes up for ends and removals that it could not
+  // store before.
   void check_store();
 
  private:
@@ -134,7 +137,7 @@ class LeaseManager final {
   LeaseCommands commands_{{parts_.loop, parts_.store, parts_.processes, tables_, parts_.config,
                            parts_.wall_clock, parts_.hooks}};
   Unstored unstored_ends_{"lease"};
-  std::set<LeaseId> unremoved_;  // gone, but still in the store: a reservation would come back
+  std::set<LeaseId> unremoved_;  // ended, but still in the store: a reservation would come back
   TimePoint settled_at_{};       // after a restart: from when on it is known who uses what
 };
 

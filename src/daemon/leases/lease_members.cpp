@@ -6,8 +6,8 @@
 
 namespace gpurota::daemon {
 
-// Of groups within each other the innermost decides: a command in the shell of a lease may have a
-// lease of its own.
+// The innermost of nested groups decides: a command in the shell of a lease may have a lease of its
+// own.
 std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) const {
   std::optional<LeaseId> found;
   std::size_t longest = 0;
@@ -23,8 +23,8 @@ std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) 
   return found;
 }
 
-// Without groups the processes of an inner lease are descendants of the outer one's, too. The root
-// of the inner one is in the outer one; never the other way round.
+// Without groups the processes of an inner lease are descendants of the outer lease's processes,
+// too. The root of the inner lease is in the outer lease, never the other way round.
 std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& process) const {
   struct Found {
     LeaseId lease;

@@ -1,4 +1,5 @@
-// Which lease a process is in, by what the leases know. State thread only.
+// Finds the lease of a process, by the processes, control groups and containers of the leases.
+// State thread only.
 #pragma once
 
 #include "daemon/leases/attribution.h"
@@ -24,13 +25,14 @@ class LeaseMembers final : public LeaseRoots {
   const LeaseTables& tables_;
 };
 
-// In a time that tells nothing about where they differ.
+// Takes the same time wherever the tokens differ.
 bool has_token(const LeaseEntry& entry, std::string_view token);
 
-// The pod's lease of this token, which lives.
+// The living lease of a pod with this token; null: there is none.
 const LeaseEntry* find_pod_lease(const LeaseTables& tables, std::string_view token);
-// The lease that a program says it is in. 0: the pod's of its token, as a pod's environment is made
-// before its lease has a number. Whether the program may be in it is for the caller to ask.
+// The lease that a program says it is in. 0: the pod's lease with this token, as a pod's
+// environment is made before its lease has a number. The caller checks whether the program may be
+// in the lease.
 const LeaseEntry* find_told_lease(const LeaseTables& tables, LeaseId id, std::string_view token);
 
 // The reservation that a process of this user on this GPU is in, if it is in no other lease.

@@ -26,8 +26,8 @@ void LeaseProcesses::set_root(const std::optional<ports::ProcessId>& root, std::
   if (root) (void)see(*root);
 }
 
-// Each holds a descriptor, which its user pays for: of those that come one by one nobody else lets
-// the dead go.
+// Each process that is held costs its user a descriptor. Of processes that are added one by one
+// nothing else drops the dead.
 Result<void> LeaseProcesses::add(const ports::ProcessId& process) {
   if (seen_.size() >= tidy_at_) {
     drop_dead();
@@ -68,8 +68,8 @@ void LeaseProcesses::refresh() {
   if (follow_) see_descendants();
 }
 
-// A number that a cgroup lists may be a stranger's by the time it is looked up: who was found is in
-// it still, or is not meant.
+// A number that a cgroup lists may be another process's when it is looked up: only a process that
+// is in the group after that counts.
 void LeaseProcesses::see_members() {
   const auto members = processes_.cgroups().members(cgroup_);
   if (!members) return miss_unless_gone(members.error());
@@ -83,8 +83,8 @@ void LeaseProcesses::see_members() {
   }
 }
 
-// Of a parent that lives on after the look the number was its own all the time: so its children
-// are.
+// A parent that still lives after the reading had its number all the time, so the children found by
+// that number are its own.
 void LeaseProcesses::see_descendants() {
   std::unordered_multimap<pid_t, ports::ProcessId> children;
   const auto all = processes_.read_all();

@@ -12,7 +12,7 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id);
 // Stores the lease, and notes in `tables` whether the store works.
 Result<void> save_lease(const LeaseEntry& entry, const std::string& boot_id, ports::Store& store,
                         LeaseTables& tables);
-// Without its processes.
+// The lease without its processes.
 Lease lease_of(const ports::StoredLease& stored);
 
 }  // namespace gpurota::daemon

@@ -39,13 +39,13 @@ struct BookingEntry {
   AcquireRequest asked;  // a reservation; `lasts` is its length
   WallTime made;
   WallTime begins;
-  std::vector<GpuUuid> kept;        // for it
-  WallTime placed{};                // when these were chosen
+  std::vector<GpuUuid> kept;        // GPUs that are kept for it
+  WallTime placed{};                // when the kept GPUs were chosen
   bool on_time = false;             // leases without a stated end leave when it begins
-  bool used = false;                // they leave, as its owner has asked for it
+  bool used = false;                // such leases leave, as its owner uses it
   bool waits_for_use = false;       // its time has come, and such leases are all that is in its way
   TimePoint used_at{};              // when its owner asked for it
-  std::string waits_for{};          // since that, if it is not only for leases that leave
+  std::string waits_for{};          // since then, besides leases that leave
   std::optional<Reason> trouble{};  // why it has not begun, though its time has come
   bool warned = false;              // its user has been told that it begins soon
   // Leases that make way for it in host memory, and since when each is being moved there.

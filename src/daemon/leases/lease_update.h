@@ -29,7 +29,7 @@ struct UpdateRequest {
 };
 
 // Sets when a lease has to leave for a booking; nothing: it may stay. Its programs are signalled
-// ahead as its owner has asked (end_warnings.h). Called whenever that is known, or changes; a lease
+// ahead as its owner has asked (end_warnings.h). Call whenever that is known, or changes. A lease
 // that is gone is left out.
 void set_leaving(const LeaseTables& tables, LeaseManager& leases, LeaseId id,
                  std::optional<WallTime> when);
@@ -49,8 +49,8 @@ class LeaseUpdates {
 
   explicit LeaseUpdates(Parts parts) : parts_(std::move(parts)) {}
 
-  // All of it or nothing. kGone: it has ended; kLimit: there is no more, or the user may not have
-  // it.
+  // Changes all that is asked for, or nothing. kGone: the lease has ended; kLimit: there is no
+  // more, or the user may not have more.
   Result<void> update(LeaseId id, const UpdateRequest& request) const;
 
  private:

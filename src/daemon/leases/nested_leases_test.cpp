@@ -91,7 +91,7 @@ TEST_F(NestedLeasesTest, WhatWouldWaitForItsOwnShellIsRefused) {
   EXPECT_TRUE(check_own_shell(parts, request, {id, ""}));
   request.process = processes.id_of(shell);
   EXPECT_FALSE(check_own_shell(parts, request, {}));
-  // Another user's names nothing of theirs.
+  // The lease of another user does not count.
   request.kind = LeaseKind::kRun;
   request.uid = 1001;
   EXPECT_TRUE(check_own_shell(parts, request, {id, "--gpus"}));

@@ -51,7 +51,7 @@ std::string has_text(const OwnShell::Parts& parts, const std::vector<LeaseId>& a
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// If these leases were all that there is.
+// Whether the request would start if there were no other leases and no other programs.
 bool would_start(const OwnShell::Parts& parts, const AcquireRequest& request,
                  const std::vector<LeaseId>& leases) {
   auto occupants = parts.rooms.occupants();

@@ -21,10 +21,10 @@ struct OwnShell {
     ports::Processes* processes =
         nullptr;  // null: nobody asks which control group the caller is in
   };
-  // In whose shell the caller says that it is. A reservation ends without the shell: it counts for
-  // a command, not for another reservation.
+  // The lease in whose shell the caller says that it is. Counts for a command, and not for another
+  // reservation, which lasts without the shell.
   std::optional<LeaseId> said{};
-  // "--gpus": what to leave out to use the lease of the shell.
+  // "--gpus": the options to leave out to use the lease of the shell.
   std::string options{};
 };
 

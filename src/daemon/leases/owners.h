@@ -10,7 +10,7 @@ namespace gpurota::daemon {
 class Owners {
  public:
   virtual ~Owners() = default;
-  // A line, where their gpurota run shows it; nobody hears it if nobody is connected.
+  // Sends a line that the owner's gpurota run shows; the line is lost if none is connected.
   virtual void tell_owner(LeaseId lease, const std::string& message) = 0;
 };
 

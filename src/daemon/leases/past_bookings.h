@@ -26,7 +26,7 @@ class PastBookings final {
 
   explicit PastBookings(Parts parts) : parts_(std::move(parts)) {}
 
-  // After that of the leases.
+  // Call after LeaseManager::restore().
   void restore();
   void on_booking(const BookingNews& news);
   void on_lease_change(const LeaseEntry& entry, bool gone);

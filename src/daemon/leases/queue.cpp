@@ -12,19 +12,19 @@
 namespace gpurota::daemon {
 namespace {
 
-// Carrying out a decision makes another one necessary, but not without end.
+// Carrying out a decision makes another one necessary; at most so many follow at once.
 constexpr int kMostRounds = 20;
-// Clients try to reach a daemon several times a second; who is not back by then does not wait any
-// more, or is stopped.
+// Clients try to reach a daemon several times a second; a client that is not back by then does not
+// wait any more, or is stopped.
 constexpr Duration kComeBackWithin = std::chrono::seconds(10);
-// Not in the queue, but decided on with those who are.
+// The number of a request that is not in the queue, but decided on with those that are.
 constexpr RequestId kNewcomer{UINT64_MAX};
 
 tl::unexpected<lease::Refusal> refuse(Error error) {
   return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
 }
 
-// A name means one thing.
+// A user's name for a lease or a request means one of them.
 Result<void> check_name(const AcquireRequest& request, const LeaseTables& tables) {
   if (request.name.empty()) return {};
   const auto taken = [&](const std::string& id) {
@@ -95,7 +95,7 @@ Result<void> Queue::restore() {
   return {};
 }
 
-// An error where it cannot be told whether its process lives.
+// An error where it is not known whether the request's process lives.
 Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
   const RequestId id = stored.id;
   const auto drop = [&](const char* why) -> Result<void> {
@@ -287,14 +287,14 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   });
   if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
   entry.holder = std::move(*holder);
-  // One that does not wait does not wait for another daemon either.
+  // A request that does not wait does not wait for another daemon either.
   if (auto saved = request.at_once
                        ? Result<void>()
                        : parts_.store.save_request(row_of(entry, parts_.processes.boot_id()));
       !saved) {
     return refuse(std::move(saved).error().context("cannot store the request"));
   }
-  // At the end, but for one that has its old place.
+  // The request goes to the end of the queue, unless it has its old place.
   const auto before = std::find_if(
       tables_.requests.begin(), tables_.requests.end(),
       [&](const QueueEntry& other) { return request.waits_since && other.since > entry.since; });
@@ -357,7 +357,7 @@ void Queue::settle_now() {
   poke();
 }
 
-// Whether it made a difference, so that it has to be decided anew.
+// Returns whether anything has changed, so that a new decision is needed.
 bool Queue::carry_out(const lease::QueueDecision& decision) {
   for (const auto& [id, error] : decision.impossible) leave(id, error);
   for (const lease::Grant& each : decision.grants) grant(each);
@@ -442,7 +442,7 @@ void Queue::decide_again_in_time() {
   keep_timer_ = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });
 }
 
-// Those who wait for nothing but fillers, and would now have to wait for somebody else.
+// Drops requests that wait for nothing but fillers, and would now have to wait for somebody else.
 void Queue::drop_impatient(const lease::QueueDecision& decision) {
   for (const lease::Waiting& waiting : decision.waiting) {
     QueueEntry* const entry = tables_.find_request(waiting.request);
@@ -457,7 +457,7 @@ void Queue::remember(const lease::QueueDecision& decision) {
   tables_.held = decision.held;
   tables_.plans = decision.plans;
   drop_impatient(decision);
-  // By id: what follows from news may take a request out.
+  // By number: what follows from news may take a request out.
   std::vector<RequestId> changed;
   for (const lease::Waiting& waiting : decision.waiting) {
     QueueEntry* const it = tables_.find_request(waiting.request);

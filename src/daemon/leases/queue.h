@@ -25,7 +25,7 @@ namespace gpurota::daemon {
 
 enum class RequestStep {
   kWaits,    // it waits, or what it waits for has changed
-  kGranted,  // it has become a lease, and is no more
+  kGranted,  // it has become a lease, and left the queue
   kGone,     // it has ended without a lease
 };
 
@@ -64,7 +64,7 @@ class Queue final {
         order_({parts_.config, parts_.wall_clock, parts_.shares}),
         clocks_({parts_.loop, parts_.states, parts_.gpus, tables_.keeping}) {}
 
-  // After that of the leases.
+  // Call after LeaseManager::restore().
   Result<void> restore();
 
   // A lease now, or a place in the queue. One of the two is set.
@@ -72,36 +72,38 @@ class Queue final {
     const LeaseEntry* lease = nullptr;
     const QueueEntry* entry = nullptr;
   };
-  // The same user with the same ticket gets what they have already.
+  // A user who comes again with the same ticket gets the same lease, or place.
   tl::expected<Place, lease::Refusal> enqueue(const AcquireRequest& request);
-  // A lease now or not at all; nobody who waits is passed. The request does not wait for fillers
-  // either.
+  // A lease now or not at all; no request that waits is passed. The request does not wait for
+  // fillers either.
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(const AcquireRequest& request);
 
-  // For one that asks again by itself. True if fillers are all that is in its way: they are told to
+  // For a program that asks again by itself. True if only fillers are in the way: they are told to
   // go.
   bool make_way(const AcquireRequest& request);
 
-  // Out of the queue: cancelled, its connection closed, its process gone.
+  // Takes the request out of the queue: it was cancelled, its connection closed, or its process is
+  // gone.
   void leave(RequestId id, const Error& why, std::optional<Author> by = std::nullopt);
   // Something that the decision depends on has changed: decides soon, once for many changes.
   void poke();
   void settle();
 
-  // As they are planned; with the newcomer, who is in the queue no more than that, at its place.
+  // The requests as they are planned. A newcomer, which is not in the queue, is added at its place.
   std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
   // Whether somebody who waits would start if that lease, or that booking, were not there.
   bool would_serve_without(std::optional<LeaseId> lease, std::optional<RequestId> booking) const;
   const QueueOrder& order() const { return order_; }
   // The user's part of all requests in the queue, as a holding.
   lease::Holding held_by(uid_t uid) const;
-  // Fillers in the way of somebody: they end, or other GPUs are found for them if that can be.
+  // Sends away fillers that are in the way: those in `evict` end, those in `move_out` are moved
+  // out. `for_whom`: who needs the GPU of a filler, as text.
   void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
                  const std::function<std::string(LeaseId)>& for_whom);
 
  private:
   lease::Admission ask(const AcquireRequest& request);
-  // Within the user's allowance by now; who has waited was counted then.
+  // The request is within the user's allowance. One that has waited was counted when it came.
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus);
   void drop_impatient(const lease::QueueDecision& decision);

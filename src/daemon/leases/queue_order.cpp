@@ -7,7 +7,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// The order is computed anew so often: the use of GPUs in between changes a user's place only then.
+// How often the order is computed anew: the use of GPUs changes a user's place only then.
 constexpr Duration kOrderPeriod = std::chrono::minutes(1);
 
 }  // namespace
@@ -26,7 +26,7 @@ lease::Claim QueueOrder::claim_of(const QueueEntry& entry) const {
   return {entry.id, share.value_or(lease::FairShare()), share && is_overdue(entry), entry.since};
 }
 
-// Without shares all claims are alike but for their times.
+// Without shares claims differ in their times only.
 void QueueOrder::sort(std::vector<QueueEntry>& entries) const {
   std::vector<std::pair<lease::Claim, std::size_t>> order;
   for (const QueueEntry& entry : entries) order.emplace_back(claim_of(entry), order.size());

@@ -1,5 +1,5 @@
-// The order of the queue: that of coming, or by what users have had where the site wants that
-// (docs/design/fair-share.md). Of the queue; state thread only.
+// The order of the queue: the order of coming, or by what users have had where the site wants that
+// (docs/design/fair-share.md). Part of Queue; state thread only.
 #pragma once
 
 #include "config/config.h"
@@ -36,14 +36,14 @@ class QueueOrder {
   explicit QueueOrder(Parts parts) : parts_(std::move(parts)) {}
 
   void sort(std::vector<QueueEntry>& entries) const;
-  // Ahead of which of them a request would be that this user makes now.
+  // The place of a request that this user makes now: that of the first request behind it.
   std::size_t place_of(uid_t newcomer, const std::vector<QueueEntry>& entries) const;
-  // When it may be another one though nothing has happened.
+  // After how long the order may change though nothing has happened.
   std::optional<Duration> changes_after() const;
 
   std::optional<lease::FairShare> share_of(uid_t uid) const;
   bool is_overdue(const QueueEntry& entry) const;
-  // The nearest ahead of it that came later; null: nobody.
+  // The nearest request ahead of `entry` that came later; null: there is none.
   static const QueueEntry* passing(const QueueEntry& entry, const std::vector<QueueEntry>& entries);
 
  private:

@@ -9,7 +9,7 @@
 namespace gpurota::daemon {
 
 ports::StoredRequest row_of(const QueueEntry& entry, const std::string& boot_id);
-// Only the request itself: nobody waits for it.
+// Only the request itself, without a process that waits for it.
 ports::StoredRequest row_of(RequestId id, const AcquireRequest& asked);
 AcquireRequest asked_of(const ports::StoredRequest& stored);
 

@@ -18,10 +18,10 @@ struct TrackedProcess {
   bool alive() const { return handle && handle->alive(); }
 };
 
-// Until somebody who could not be looked at is looked at again.
+// Until a process that could not be read is read again.
 inline constexpr Duration kLookAgain = std::chrono::milliseconds(100);
 
-// Opens and watches. kGone if it has ended.
+// Opens the process and watches for its death. kGone if it has ended.
 inline Result<TrackedProcess> track(ports::Processes& processes, const ports::ProcessId& process,
                                     std::function<void()> on_death) {
   TrackedProcess tracked;
@@ -34,13 +34,13 @@ inline Result<TrackedProcess> track(ports::Processes& processes, const ports::Pr
   return tracked;
 }
 
-// Whether that says that there is no such process; another error is not its end: who cannot be
-// looked at just now may live.
+// Whether the error says that there is no such process. Another error is not the end of the
+// process: one that cannot be read just now may live.
 inline bool is_gone(const Error& error) {
   return error.code == Code::kGone || error.code == Code::kDenied || error.code == Code::kNotFound;
 }
 
-// Nothing of what has ended.
+// Nothing if the process has ended; other errors stay.
 template <class Found>
 Result<std::optional<Found>> unless_gone(Result<Found> found) {
   if (found) return std::optional<Found>(std::move(*found));

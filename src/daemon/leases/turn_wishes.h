@@ -14,12 +14,13 @@ namespace gpurota::daemon {
 // -100 to 100; nothing said is 0.
 Result<int> read_priority(std::optional<int> said);
 
-// "auto" is zero. A user's turns have an end that others can wait for; administrators may set what
-// gpurota set takes.
+// "auto" is zero. The quantum of a user has a bound, as others wait for the end of turns;
+// administrators may set all that gpurota set takes.
 Result<std::optional<std::chrono::milliseconds>> read_quantum(
     const std::optional<std::string>& said, bool administrator);
 
-// A soft limit whose policy is to move memory out is none for memory that cannot be moved.
+// An error if the site moves memory above a soft limit to host memory, and the memory of this lease
+// cannot be moved.
 Result<void> check_soft_limit(const config::SoftLimit& site, bool swap);
 
 }  // namespace gpurota::daemon

@@ -19,14 +19,14 @@ class Unstored {
 
   // Notes the result of writing, or removing, the one with this id, and returns it.
   Result<void> note(std::uint64_t id, Result<void> written);
-  // The same where nobody is there to be told: an error goes to the log.
+  // The same where there is nobody to tell: an error goes to the log.
   void note_or_say(std::uint64_t id, const std::string& name, Result<void> written);
 
-  // For whoever has just changed it: an error if that is not in the store.
+  // For the caller that has just changed it: an error if the change is not in the store.
   Result<void> heard_of(std::uint64_t id, const std::string& name) const;
 
-  // Writes each of them; `write` notes what came of it. Not further than the first that fails: the
-  // next has no more room.
+  // Writes each of them; `write` notes the result. Stops at the first that fails: the next has no
+  // more room.
   void write_again(const std::function<Result<void>(std::uint64_t id)>& write);
 
  private:

@@ -109,7 +109,7 @@ lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& 
   std::vector<Bytes> sizes;
   for (const GpuUuid& uuid : request.gpus) sizes.push_back(size_of(gpus, uuid));
   if (request.gpus.empty()) {
-    // No machine has more: what is beyond is refused for that, and not for a limit.
+    // No machine has more GPUs: a larger request is refused for that, and not for a limit.
     const auto count = std::clamp(request.count, 0, kMaxLeaseGpus);
     sizes.assign(static_cast<std::size_t>(count), largest(gpus));
   }

@@ -17,20 +17,22 @@ struct LeaseEntry;
 lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
                           const GpuTable& gpus, WallTime now, WallTime from, bool fillers = false);
 
-// How much of GPUs a lease has, a slice as its part of one; and so much of them for some time.
+// How much of GPUs a lease has, a slice as its part of one; and the GPU time of so much for some
+// time.
 double parts_of(const Lease& lease, const GpuTable& gpus);
 std::chrono::seconds gpu_time_of(WallTime::duration time, double parts);
 
-// The same of a booking, by the GPUs that are kept for it. Other than above, a MIG instance is its
-// part of a GPU.
+// The same of a booking, by the GPUs that are kept for it. Unlike above, a MIG instance counts as
+// its part of a GPU.
 double booked_parts(const std::vector<GpuUuid>& kept, const std::optional<SizeSpec>& memory,
                     const GpuTable& gpus);
-// The same of one that is asked for: where it is not known which GPUs it gets, the largest.
+// The same of a booking that is asked for: where its GPUs are not known yet, the largest count.
 double booked_parts(const lease::PlacementRequest& request, const GpuTable& gpus);
 // The GPUs of the machine that can be leased, counted so.
 double machine_parts(const GpuTable& gpus);
 
-// Before it is known which GPUs it gets: where that matters, the largest of the machine.
+// The amount that a request asks for before its GPUs are known: where that matters, the largest of
+// the machine count.
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);
 
 }  // namespace gpurota::daemon
