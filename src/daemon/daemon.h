@@ -160,11 +160,11 @@ class Daemon : private Reloading {
   UsedGpuTime times_;
   FairUse fair_use_;
   LeaseManager leases_;
-  LeaseMembers members_;
   Attribution attribution_;
   Allowances allowances_;
   TurnKeeper turns_;
   GpuRooms rooms_;
+  QueueOrder order_;
   Queue queue_;
   PastBookings past_bookings_;
   Bookings bookings_;

@@ -74,7 +74,7 @@ void Health::examine_self(Examination& machine, uid_t viewer) {
   for (const config::Change& change : parts_.site.pending()) {
     machine.config_warnings.push_back(to_string(change));
   }
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     const HostPins pins = parts_.turns.pins_of(id);
     if (pins.may_move.is_zero()) continue;
     ++machine.moving_leases;

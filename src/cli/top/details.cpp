@@ -10,6 +10,7 @@
 #include "cli/text/share_text.h"
 #include "cli/text/time_text.h"
 #include "cli/top/turns_line.h"
+#include "cli/turns/turns_text.h"
 
 #include <fmt/format.h>
 
@@ -104,7 +105,12 @@ std::string used_text(std::optional<Bytes> known, Bytes whole) {
 
 void add_turns(Lines& lines, const Model& model, const GpuUuid& gpu) {
   const proto::TurnGpu* const turns = model.find_turns(gpu);
-  if (turns != nullptr) lines.add(turns_line(*turns, model.answers().when));
+  if (turns == nullptr) return;
+  lines.add(turns_line(*turns, model.answers().when));
+  for (const proto::TurnLease& lease : turns->leases) {
+    const std::string speed = speed_text(*turns, lease);
+    if (!speed.empty()) lines.add(to_string(lease.lease_id) + ": " + speed);
+  }
 }
 
 void draw_gpu_details(Lines& lines, const Model& model, const proto::Gpu& gpu) {

@@ -96,6 +96,8 @@ std::string explain_turns(const proto::ListTurns::Reply& reply, LeaseId id, Wall
           "GPU\n",
           to_string(lease->hosted_bytes.value_or(Bytes())), to_string(*lease->oversize_bytes));
     }
+    const std::string speed = speed_text(gpu, *lease);
+    if (!speed.empty()) text += fmt::format("    {}\n", speed);
     if (gpu.takes_turns) text += fmt::format("    {}\n", quantum_line(gpu, *lease));
     if (lease->above_soft_limit.value_or(false)) {
       text += fmt::format(

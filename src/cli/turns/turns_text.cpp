@@ -109,6 +109,15 @@ std::string leases_of(const proto::TurnGpu& gpu, const Layout& layout, WallTime 
   return table.empty() ? std::string() : table.render(layout);
 }
 
+std::string speeds_of(const proto::TurnGpu& gpu) {
+  std::string text;
+  for (const proto::TurnLease& lease : gpu.leases) {
+    const std::string speed = speed_text(gpu, lease);
+    if (!speed.empty()) text += fmt::format("  {}: {}\n", to_string(lease.lease_id), speed);
+  }
+  return text;
+}
+
 std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
   std::string text;
   const std::size_t skipped =
@@ -127,7 +136,29 @@ std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
   return text;
 }
 
+// Less than this says what a switch costs beside moving, not how fast memory moves.
+constexpr Bytes kLeastForSpeed = mib(256);
+
 }  // namespace
+
+std::string speed_text(const proto::TurnGpu& gpu, const proto::TurnLease& lease) {
+  std::string text;
+  const Bytes may_move = lease.may_move_bytes.value_or(Bytes());
+  if (!may_move.is_zero()) {
+    const Bytes pinned = std::min(lease.pinned_bytes.value_or(Bytes()), may_move);
+    text = fmt::format("{} of the {} that may have to move are pinned", to_string(pinned),
+                       to_string(may_move));
+  }
+  const auto last = std::find_if(gpu.switches.rbegin(), gpu.switches.rend(), [&](const auto& each) {
+    return each.to == lease.lease_id && each.in_bytes + each.out_bytes >= kLeastForSpeed &&
+           each.microseconds > 0;
+  });
+  if (last == gpu.switches.rend()) return text;
+  const auto moved = static_cast<double>((last->in_bytes + last->out_bytes).count());
+  return text + fmt::format("{}last switch {:.1f} GiB/s", text.empty() ? "" : "; ",
+                            moved / static_cast<double>(last->microseconds) * 1e6 /
+                                static_cast<double>(gib(1).count()));
+}
 
 std::string turns_text(const proto::ListTurns::Reply& reply, const Layout& layout, WallTime now) {
   std::string text;
@@ -141,7 +172,7 @@ std::string turns_text(const proto::ListTurns::Reply& reply, const Layout& layou
       alike.push_back(reply.gpus[next].index);
     }
     text += fmt::format("GPU {}: {}\n", ranges_text(alike), state);
-    text += leases_of(gpu, layout, now) + switches_of(gpu, now);
+    text += leases_of(gpu, layout, now) + speeds_of(gpu) + switches_of(gpu, now);
   }
   if (reply.gpus.empty()) return "no GPU ('gpurota doctor' says why)\n";
   return text + fmt::format("{} of {} of host memory for turns is in use\n",

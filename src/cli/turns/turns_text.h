@@ -12,6 +12,10 @@ namespace gpurota::cli {
 // its memory is. Empty for any other lease.
 std::string explain_turns(const proto::ListTurns::Reply& reply, LeaseId id, WallTime now);
 
+// How fast a lease's memory moves: "15 GiB of the 21 GiB that may have to move are pinned; last
+// switch 79 GiB/s". Empty: nothing of it may have to move, and no switch is known that says a speed.
+std::string speed_text(const proto::TurnGpu& gpu, const proto::TurnLease& lease);
+
 std::string turns_text(const proto::ListTurns::Reply& reply, const Layout& layout, WallTime now);
 
 }  // namespace gpurota::cli

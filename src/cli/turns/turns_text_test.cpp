@@ -6,6 +6,7 @@
 namespace gpurota::cli {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -28,6 +29,31 @@ TEST(TurnsText, SaysHowMuchDidNotHaveToBeCopied) {
   EXPECT_THAT(text_of(gib(19)),
               HasSubstr("4 GiB in, 20 GiB out (19 GiB of it not copied), 61.0 ms"));
   EXPECT_THAT(text_of({}), HasSubstr("20 GiB out, 61.0 ms"));
+}
+
+TEST(TurnsText, SpeedAndPinnedShareAreShownForEachLease) {
+  proto::TurnGpu gpu;
+  proto::TurnLease lease;
+  lease.lease_id = {2};
+  EXPECT_EQ(speed_text(gpu, lease), "");
+  lease.may_move_bytes = gib(21);
+  lease.pinned_bytes = gib(15);
+  EXPECT_EQ(speed_text(gpu, lease), "15 GiB of the 21 GiB that may have to move are pinned");
+  lease.pinned_bytes = gib(40);
+  EXPECT_EQ(speed_text(gpu, lease), "21 GiB of the 21 GiB that may have to move are pinned");
+  for (const auto& [to, moved] : {std::pair{2, gib(20)}, {2, mib(10)}, {1, gib(40)}}) {
+    proto::TurnSwitch& each = gpu.switches.emplace_back();
+    each.to = {static_cast<std::uint64_t>(to)};
+    each.in_bytes = each.out_bytes = moved;
+    each.microseconds = 500000;
+  }
+  EXPECT_THAT(speed_text(gpu, lease), EndsWith("; last switch 80.0 GiB/s")) << "the last large one";
+  lease.may_move_bytes.reset();
+  EXPECT_EQ(speed_text(gpu, lease), "last switch 80.0 GiB/s");
+  gpu.leases.push_back(lease);
+  proto::ListTurns::Reply reply;
+  reply.gpus.push_back(gpu);
+  EXPECT_THAT(turns_text(reply, {}, {}), HasSubstr("  L2: last switch 80.0 GiB/s\n"));
 }
 
 TEST(TurnsText, GpusWithoutASwapLeaseShareALine) {

@@ -93,7 +93,7 @@ proto::UserLimit booking_bound(Name name, std::chrono::seconds most, bool bounde
 // the fullest 7 days.
 void LimitMethods::add_booking_bounds(uid_t uid, std::vector<proto::UserLimit>& limits) const {
   const lease::BookingBounds bounds = parts_.allowances.booking_bounds(uid);
-  const auto booked = parts_.allowances.counted(parts_.bookings->booked_times());
+  const auto booked = parts_.allowances.counted_bookings();
   auto own = booked;
   std::erase_if(own, [uid](const auto& each) { return each.uid != uid; });
   const WallTime now = parts_.wall_clock();
@@ -118,8 +118,8 @@ Outcome LimitMethods::on(const Caller& caller, const proto::GetLimits& call) {
   if (parts_.bookings) {
     for (const BookingEntry& entry : parts_.tables.bookings) booked += entry.asked.uid == uid;
   }
-  reply.limits = limits_of(parts_.allowances.standing_of(uid, parts_.queue.held_by(uid)),
-                           parts_.config->max_leases_per_user, booked);
+  reply.limits =
+      limits_of(parts_.allowances.standing_of(uid), parts_.config->max_leases_per_user, booked);
   if (parts_.bookings) add_booking_bounds(uid, reply.limits);
   reply.fair_share = parts_.views.share(uid);
   return replied<proto::GetLimits>(reply);

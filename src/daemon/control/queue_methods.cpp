@@ -151,7 +151,7 @@ Outcome QueueMethods::on(const Caller& caller, const proto::CheckRequest& call) 
   if (parts_.driver.error) return replied<proto::CheckRequest>({});
   const auto request = leases_.request_of(owner, call.request);
   if (!request) return refused(request.error());
-  const auto allowed = parts_.allowances.check_ever(*request, parts_.queue.held_by(request->uid));
+  const auto allowed = parts_.allowances.check_ever(*request);
   if (!allowed) return refused(allowed.error());
   const auto never = lease::impossible(request->placement, parts_.rooms.list());
   return never ? refused(never->error) : replied<proto::CheckRequest>({});

@@ -228,7 +228,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
 }
 
 std::optional<proto::FairShare> Views::share(uid_t uid) const {
-  const auto share = parts_.queue.order().share_of(uid);
+  const auto share = parts_.order.share_of(uid);
   if (!share) return std::nullopt;
   proto::FairShare shown;
   shown.used_seconds = share->used.count();
@@ -244,8 +244,8 @@ std::optional<proto::FairShare> Views::share(uid_t uid) const {
 void Views::show_order(const QueueEntry& entry, proto::Request& request) const {
   request.fair_share = share(entry.asked.uid);
   if (!request.fair_share) return;
-  request.overdue = parts_.queue.order().is_overdue(entry);
-  const QueueEntry* const other = QueueOrder::passing(entry, parts_.tables.requests);
+  request.overdue = parts_.order.is_overdue(entry);
+  const QueueEntry* const other = parts_.order.passing(entry);
   if (!other) return;
   request.passed_by = proto::Passing{other->id, user_name(other->asked.uid),
                                      share(other->asked.uid).value_or(proto::FairShare())};

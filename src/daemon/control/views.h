@@ -9,7 +9,7 @@
 #include "daemon/leases/attribution.h"
 #include "daemon/leases/availability.h"
 #include "daemon/leases/lease_tables.h"
-#include "daemon/leases/queue.h"
+#include "daemon/leases/queue_order.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
 #include "daemon/watch/watch_keeper.h"
@@ -32,7 +32,7 @@ class Views {
     ports::Processes& processes;
     const GpuTable& gpus;
     const LeaseTables& tables;
-    const Queue& queue;
+    const QueueOrder& order;
     const Availability& availability;
     const lease::GrantBook& grants;
     const TenantTable& tenants;

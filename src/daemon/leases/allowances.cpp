@@ -15,19 +15,22 @@ constexpr int kMostPodLeases = 1024;
 
 }  // namespace
 
-lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits,
-                                   const lease::Holding& waiting) const {
+lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits) const {
   const bool fillers = parts_.config.filler.count_against_limits;
   const WallTime now = parts_.wall_clock();
   const WallTime from = now - parts_.config.hours_window;
   lease::Holding held = holding_of(uid, parts_.tables.leases, parts_.gpus, now, from, fillers);
-  if (parts_.gpu_time_of && limits.hours != UserLimits::kUnlimited) {
+  if (limits.hours != UserLimits::kUnlimited) {
     held.gpu_time = parts_.gpu_time_of(uid, from).value_or(held.gpu_time);
   }
-  held.gpus += waiting.gpus;
-  held.memory += waiting.memory;
-  held.promised += waiting.promised;
-  held.waiting += waiting.waiting;
+  for (const QueueEntry& entry : parts_.tables.requests) {
+    if (entry.asked.uid != uid) continue;
+    const lease::Asking asked = asking_of(entry.asked.placement, parts_.gpus);
+    held.gpus += asked.gpus;
+    held.memory += asked.memory;
+    if (entry.asked.lasts) held.promised += gpu_time_of(*entry.asked.lasts, *asked.parts);
+    ++held.waiting;
+  }
   return held;
 }
 
@@ -50,17 +53,16 @@ Result<void> Allowances::check_pods() const {
   return fail(Code::kLimit, fmt::format("pods have {} leases, and there can be no more", pods));
 }
 
-Allowances::Standing Allowances::standing_of(uid_t uid, const lease::Holding& waiting) const {
+Allowances::Standing Allowances::standing_of(uid_t uid) const {
   Standing standing;
   standing.limits = parts_.users.limits_of(uid);
   standing.origins = parts_.users.origins_of(uid);
-  standing.held = held_by(uid, standing.limits, waiting);
+  standing.held = held_by(uid, standing.limits);
   standing.leases = leases_of(uid) + standing.held.waiting;
   return standing;
 }
 
-Result<void> Allowances::check(const AcquireRequest& request, bool waits,
-                               const lease::Holding& waiting) const {
+Result<void> Allowances::check(const AcquireRequest& request, bool waits) const {
   // Kubernetes decides what pods may have, so no user's limits apply.
   if (request.kind == LeaseKind::kPod) return check_pods();
   const uid_t uid = request.uid;
@@ -68,7 +70,7 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits,
   const bool fillers = parts_.config.filler.count_against_limits;
   if (request.kind == LeaseKind::kFiller && !fillers) return {};
   const UserLimits limits = parts_.users.limits_of(uid);
-  const lease::Holding held = held_by(uid, limits, waiting);
+  const lease::Holding held = held_by(uid, limits);
   const int count = leases_of(uid);
   if (count + held.waiting >= parts_.config.max_leases_per_user) {
     return fail(Code::kLimit, fmt::format("you have {} leases and requests, the site allows no "
@@ -86,37 +88,42 @@ Result<void> Allowances::count_new(const AcquireRequest& request) const {
   return parts_.budgets.spend_lease(request.uid);
 }
 
-Result<void> Allowances::check_ever(const AcquireRequest& request,
-                                    const lease::Holding& waiting) const {
+Result<void> Allowances::check_ever(const AcquireRequest& request) const {
   const UserLimits limits = parts_.users.limits_of(request.uid);
   const lease::Asking asked = asking(request);
   const auto window = parts_.config.hours_window;
   if (lease::check_allowance(limits, {}, asked, window)) return {};
   // Again with what the user has, so that the message tells it.
-  return lease::check_allowance(limits, held_by(request.uid, limits, waiting), asked, window);
+  return lease::check_allowance(limits, held_by(request.uid, limits), asked, window);
 }
 
-Result<void> Allowances::check_booking(const AcquireRequest& request, const Booking& wish,
-                                       const lease::Holding& waiting) const {
-  const auto own = std::count_if(wish.booked.begin(), wish.booked.end(),
-                                 [&](const auto& each) { return each.uid == request.uid; });
-  const auto ahead =
-      std::chrono::ceil<std::chrono::seconds>(wish.begins.back() - parts_.wall_clock());
+Result<void> Allowances::check_booking(const AcquireRequest& request, const std::string& user,
+                                       const std::vector<WallTime>& begins) const {
+  const auto& bookings = parts_.tables.bookings;
+  const auto own = std::count_if(bookings.begin(), bookings.end(), [&](const BookingEntry& each) {
+    return each.asked.uid == request.uid;
+  });
+  const auto ahead = std::chrono::ceil<std::chrono::seconds>(begins.back() - parts_.wall_clock());
   GPUROTA_TRY(
       lease::check_booking(parts_.users.limits_of(request.uid),
-                           {static_cast<int>(own), static_cast<int>(wish.begins.size()), ahead}));
-  const lease::BookingsAsked asked{request.uid, wish.user, wish.begins,
+                           {static_cast<int>(own), static_cast<int>(begins.size()), ahead}));
+  const lease::BookingsAsked asked{request.uid, user, begins,
                                    request.lasts.value_or(std::chrono::milliseconds(0)),
                                    booked_parts(request.placement, parts_.gpus)};
-  GPUROTA_TRY(lease::check_booking_bounds(booking_bounds(request.uid), counted(wish.booked), asked,
+  GPUROTA_TRY(lease::check_booking_bounds(booking_bounds(request.uid), counted_bookings(), asked,
                                           parts_.wall_clock()));
-  return check_ever(request, waiting);
+  return check_ever(request);
 }
 
-std::vector<lease::BookedTime> Allowances::counted(std::vector<lease::BookedTime> booked) const {
-  if (parts_.past_bookings) {
-    const auto past = parts_.past_bookings();
-    booked.insert(booked.end(), past.begin(), past.end());
+std::vector<lease::BookedTime> Allowances::counted_bookings() const {
+  std::vector<lease::BookedTime> booked;
+  for (const BookingEntry& entry : parts_.tables.bookings) {
+    booked.push_back({entry.asked.uid, entry.begins, entry.ends(),
+                      booked_parts(entry.kept, entry.asked.placement.memory, parts_.gpus)});
+  }
+  for (const auto& [id, past] : parts_.tables.past_bookings) {
+    booked.push_back(
+        {past.uid, past.from, past.until, static_cast<double>(past.gpu_millionths) / 1e6});
   }
   std::erase_if(booked, [&](const auto& each) { return parts_.users.is_administrator(each.uid); });
   return booked;
@@ -140,12 +147,11 @@ lease::Asking Allowances::asking(const AcquireRequest& request) const {
 }
 
 // Only growth is checked: the lease keeps what it has, whatever the limits are by now.
-Result<void> Allowances::check_more(const Lease& lease, const Lease& changed,
-                                    const lease::Holding& waiting) const {
+Result<void> Allowances::check_more(const Lease& lease, const Lease& changed) const {
   const bool fillers = parts_.config.filler.count_against_limits;
   if (lease.kind == LeaseKind::kFiller && !fillers) return {};
   const UserLimits limits = parts_.users.limits_of(lease.uid);
-  const lease::Holding held = held_by(lease.uid, limits, waiting);
+  const lease::Holding held = held_by(lease.uid, limits);
   UserLimits within;  // no limit for what does not grow
   lease::Asking asked;
   for (std::size_t i = 0; i < lease.gpus.size(); ++i) {

@@ -1,5 +1,7 @@
 #include "daemon/leases/attribution.h"
 
+#include "daemon/leases/lease_members.h"
+
 #include <utility>
 #include <vector>
 
@@ -12,7 +14,7 @@ constexpr std::size_t kDeepestTree = 256;
 }  // namespace
 
 const Attribution::Owner& Attribution::owner_of(pid_t pid) {
-  if (const auto changes = roots_.membership_changes(); changes != seen_changes_) {
+  if (const auto changes = tables_.membership_changes; changes != seen_changes_) {
     seen_changes_ = changes;
     walked_.clear();
   }
@@ -43,11 +45,11 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
   owner.uid = process.uid;
   owner.start_ticks = process.start_ticks;
   const std::string cgroup = processes_.cgroups().of(process.pid);
-  owner.lease = roots_.lease_of_cgroup(cgroup);
+  owner.lease = lease_of_cgroup(tables_, cgroup);
   owner.container = watch::find_container(cgroup);
   if (!owner.lease) owner.lease = walk(process);
   if (!owner.lease && owner.container) {
-    owner.lease = roots_.lease_of_container(owner.container->group, process.uid);
+    owner.lease = lease_of_container(tables_, owner.container->group, process.uid);
   }
   if (!owner.lease) owner.executable = processes_.executable_of(process.pid);
   return owner;
@@ -75,7 +77,7 @@ void Attribution::lengthen(Path& path, const ports::ProcessInfo& info) {
   // A parent that is younger than its child is another process with the old one's pid.
   if (!path.ids.empty() && info.start_ticks > path.ids.back().start_ticks) return;
   path.ids.push_back(info.id());
-  if (find_walked(info.id()) || roots_.lease_of_process(info.id())) return;
+  if (find_walked(info.id()) || lease_of_process(tables_, info.id())) return;
   if (info.parent > 1 && path.ids.size() < kDeepestTree) path.next = info.parent;
 }
 
@@ -87,7 +89,7 @@ std::optional<LeaseId> Attribution::settle(const Path& path) {
       lease = known->lease;
       break;
     }
-    lease = roots_.lease_of_process(*at);
+    lease = lease_of_process(tables_, *at);
   }
   // The result does not hold for processes further up the path.
   for (auto each = path.ids.begin(); each != at; ++each) {

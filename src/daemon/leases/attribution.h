@@ -2,7 +2,7 @@
 // cgroup and its ancestors. State thread only.
 #pragma once
 
-#include "base/ids.h"
+#include "daemon/leases/lease_tables.h"
 #include "ports/processes.h"
 #include "watch/container.h"
 
@@ -13,21 +13,6 @@
 #include <vector>
 
 namespace gpurota::daemon {
-
-// The leases' knowledge of their processes.
-class LeaseRoots {
- public:
-  virtual ~LeaseRoots() = default;
-  virtual std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const = 0;
-  // The lease that has this process as a command's first process or as a descendant of one.
-  virtual std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const = 0;
-  // The lease that has a process of this user in this container: all processes of the user there
-  // belong to that lease.
-  virtual std::optional<LeaseId> lease_of_container(const std::string& group, uid_t uid) const = 0;
-  // Differs whenever a process or a control group has come to a lease. Descendants that a lease
-  // finds by itself do not count.
-  virtual std::uint64_t membership_changes() const = 0;
-};
 
 class Attribution {
  public:
@@ -40,8 +25,8 @@ class Attribution {
     std::string executable{};  // of a process without a lease; foreign bytes
   };
 
-  Attribution(ports::Processes& processes, const LeaseRoots& roots)
-      : processes_(processes), roots_(roots) {}
+  Attribution(ports::Processes& processes, const LeaseTables& tables)
+      : processes_(processes), tables_(tables) {}
 
   // The answer is remembered while the process is listed: the memory of a dead process belongs to
   // its lease until the driver has taken it back. The reference is valid until the next call.
@@ -72,7 +57,7 @@ class Attribution {
   const Walked* find_walked(const ports::ProcessId& process) const;
 
   ports::Processes& processes_;
-  const LeaseRoots& roots_;
+  const LeaseTables& tables_;
   std::unordered_map<pid_t, Owner> known_;
   Owner unseen_;
   // Processes of earlier walks, and the result of each. A walk ends at such a process, so that a

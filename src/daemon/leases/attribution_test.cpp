@@ -8,20 +8,6 @@
 namespace gpurota::daemon {
 namespace {
 
-struct Roots final : LeaseRoots {
-  std::optional<LeaseId> lease_of_cgroup(const std::string&) const override { return std::nullopt; }
-  std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override {
-    return process == root ? std::optional(LeaseId{7}) : std::nullopt;
-  }
-  std::optional<LeaseId> lease_of_container(const std::string&, uid_t) const override {
-    return std::nullopt;
-  }
-  std::uint64_t membership_changes() const override { return changes; }
-
-  ports::ProcessId root;
-  std::uint64_t changes = 1;
-};
-
 class AttributionTest : public ::testing::Test {
  protected:
   // The last of a chain, each the child of the one before.
@@ -29,11 +15,16 @@ class AttributionTest : public ::testing::Test {
     for (int i = 0; i < length; ++i) above = processes.spawn({.parent = above});
     return above;
   }
+  // Puts the process into lease 7, unnoticed.
+  void hold(pid_t pid) {
+    const auto [lease, added] = tables.leases.try_emplace(LeaseId{7}, processes);
+    ASSERT_TRUE(lease->second.members.add(processes.id_of(pid)));
+  }
 
   testing::FakeEventLoop loop;
   testing::FakeProcesses processes{loop};
-  Roots roots;
-  Attribution attribution{processes, roots};
+  LeaseTables tables;
+  Attribution attribution{processes, tables};
 };
 
 // One message of a tenant asks about 60 processes: where each had 240 ancestors, that took half a
@@ -51,7 +42,7 @@ TEST_F(AttributionTest, ADeepTreeOfStrangersIsWalkedOnceHoweverManyAreAskedAbout
 
 TEST_F(AttributionTest, AProcessBelowOneOfALeaseIsInTheLease) {
   const pid_t top = processes.spawn();
-  roots.root = processes.id_of(top);
+  hold(top);
   const pid_t last = chain(top, 200);
   std::vector<pid_t> asked;
   for (int i = 0; i < 60; ++i) asked.push_back(processes.spawn({.parent = last}));
@@ -65,7 +56,7 @@ TEST_F(AttributionTest, AProcessBelowOneOfALeaseIsInTheLease) {
 
 TEST_F(AttributionTest, ADeepTreeIsGoneUpInPieces) {
   const pid_t top = processes.spawn();
-  roots.root = processes.id_of(top);
+  hold(top);
   const pid_t last = chain(top, 200);
   int pieces = 0;
   for (bool done = false; !done; ++pieces) {
@@ -87,8 +78,8 @@ TEST_F(AttributionTest, AProcessThatCameToALeaseAfterAWalkIsStillFound) {
   const pid_t last = chain(middle, 50);
   std::size_t left = 80;
   EXPECT_FALSE(attribution.walk_ahead(last, left)) << "it has gone by the one in the middle";
-  roots.root = processes.id_of(middle);
-  ++roots.changes;
+  hold(middle);
+  ++tables.membership_changes;
   EXPECT_EQ(attribution.owner_of(last).lease, LeaseId{7});
   EXPECT_FALSE(attribution.owner_of(top).lease) << "who is above it is not in the lease";
 }
@@ -97,8 +88,8 @@ TEST_F(AttributionTest, AStrangerIsOneNoLongerOnceAnAncestorBelongsToALease) {
   const pid_t top = processes.spawn();
   const pid_t last = chain(top, 5);
   EXPECT_FALSE(attribution.owner_of(last).lease);
-  roots.root = processes.id_of(top);
-  ++roots.changes;
+  hold(top);
+  ++tables.membership_changes;
   EXPECT_EQ(attribution.owner_of(last).lease, LeaseId{7});
 }
 
@@ -106,7 +97,7 @@ TEST_F(AttributionTest, AChangeOfControlGroupOrParentIsKnownAtTheNextSample) {
   const pid_t top = processes.spawn();
   const pid_t last = chain(top, 5);
   EXPECT_FALSE(attribution.owner_of(last).lease);
-  roots.root = processes.id_of(top);
+  hold(top);
   EXPECT_FALSE(attribution.owner_of(last).lease);
   attribution.keep_only({last});
   EXPECT_EQ(attribution.owner_of(last).lease, LeaseId{7});

@@ -26,13 +26,11 @@ lease::Available Availability::available_on(const GpuUuid& gpu) const {
 
 std::vector<lease::WayOut> Availability::ways_out(const QueueEntry& entry) const {
   const auto place = static_cast<std::size_t>(&entry - parts_.tables.requests.data());
-  return ways_out(parts_.queue.requests(), place, entry.asked);
+  return ways_out(parts_.order.requests(), place, entry.asked);
 }
 
 std::vector<lease::WayOut> Availability::ways_out(const AcquireRequest& request) const {
-  const Queue& queue = parts_.queue;
-  return ways_out(queue.requests(&request),
-                  queue.order().place_of(request.uid, parts_.tables.requests), request);
+  return ways_out(parts_.order.requests(&request), parts_.order.place_of(request.uid), request);
 }
 
 std::string Availability::remedy(const QueueEntry& entry) const {
@@ -41,8 +39,7 @@ std::string Availability::remedy(const QueueEntry& entry) const {
 }
 
 std::string Availability::remedy(const AcquireRequest& request) const {
-  const Queue& queue = parts_.queue;
-  if (queue.order().place_of(request.uid, parts_.tables.requests) >= kNearTheHead) return {};
+  if (parts_.order.place_of(request.uid) >= kNearTheHead) return {};
   return lease::remedy_text(ways_out(request), request.kind);
 }
 
@@ -59,7 +56,7 @@ std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Reque
     AcquireRequest changed = asked;
     changed.placement = lease::changed(changed.placement, way);
     if (way.kind == lease::WayOut::Kind::kTime) changed.lasts = way.lasts;
-    return !parts_.allowances.check_ever(changed, parts_.queue.held_by(asked.uid));
+    return !parts_.allowances.check_ever(changed);
   });
   return ways;
 }

@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include "daemon/leases/allowances.h"
 #include "daemon/leases/gpu_rooms.h"
-#include "daemon/leases/queue.h"
+#include "daemon/leases/queue_order.h"
 #include "lease/available.h"
 #include "lease/ways_out.h"
 
@@ -20,7 +20,7 @@ class Availability {
   // All outlive it.
   struct Parts {
     const LeaseTables& tables;
-    const Queue& queue;
+    const QueueOrder& order;
     const GpuRooms& rooms;
     const Allowances& allowances;
     const config::Config& config;

@@ -93,24 +93,6 @@ Duration warn_before(const config::Config& config) {
   return times.empty() ? kWarnBefore : Duration(times.front());
 }
 
-lease::Booked booked_of(const BookingEntry& entry, const Bookings::Parts& parts) {
-  lease::Booked booked;
-  booked.id = entry.id;
-  booked.user = parts.processes.user_name(entry.asked.uid);
-  booked.from = entry.begins;
-  booked.until = keeps_on(parts.config) ? lease::kNever : entry.ends();
-  booked.uid = entry.asked.uid;
-  booked.placed = entry.placed;
-  for (const GpuUuid& uuid : entry.kept) {
-    LeaseGpu& share = booked.gpus.emplace_back();
-    share.uuid = uuid;
-    const GpuEntry* const gpu = parts.gpus.find(uuid);
-    const auto& memory = entry.asked.placement.memory;
-    if (memory && gpu) share.limit = memory->of(gpu->info.memory);
-  }
-  return booked;
-}
-
 lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookings::Parts& parts) {
   lease::Request request;
   request.id = entry.id;
@@ -129,7 +111,7 @@ GpuRooms::Machine lasting_machine(const LeaseTables& tables, const Bookings::Par
 std::vector<LeaseId> find_leaving(const BookingEntry& entry, const GpuRooms::Machine& machine,
                                   const Bookings::Parts& parts) {
   const WallTime now = parts.wall_clock();
-  const lease::Booked booked = booked_of(entry, parts);
+  const lease::Booked booked = parts.rooms.booked_of(entry);
   const bool any =
       std::any_of(machine.leases.begin(), machine.leases.end(),
                   [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
@@ -208,14 +190,6 @@ Result<void> Bookings::restore() {
   return {};
 }
 
-std::vector<lease::Booked> Bookings::booked_but(std::optional<RequestId> without) const {
-  std::vector<lease::Booked> all;
-  for (const BookingEntry& entry : tables_.bookings) {
-    if (entry.id != without) all.push_back(booked_of(entry, parts_));
-  }
-  return all;
-}
-
 Result<std::vector<GpuUuid>> Bookings::place(const BookingEntry& entry,
                                              const std::vector<lease::Booked>& others,
                                              const std::vector<lease::Request>& first) const {
@@ -264,26 +238,11 @@ Result<void> Bookings::check(const AcquireRequest& request,
   return {};
 }
 
-std::vector<lease::BookedTime> Bookings::booked_times() const {
-  std::vector<lease::BookedTime> times;
-  for (const BookingEntry& entry : tables_.bookings) {
-    times.push_back({entry.asked.uid, entry.begins, entry.ends(),
-                     booked_parts(entry.kept, entry.asked.placement.memory, parts_.gpus)});
-  }
-  return times;
-}
-
-Result<void> Bookings::check_limits(const AcquireRequest& request,
-                                    const std::vector<WallTime>& begins) const {
-  const Allowances::Booking wish{parts_.processes.user_name(request.uid), begins, booked_times()};
-  return parts_.allowances.check_booking(request, wish, parts_.queue.held_by(request.uid));
-}
-
 Result<std::vector<BookingEntry>> Bookings::planned(const AcquireRequest& request,
                                                     const std::vector<WallTime>& begins) const {
   std::vector<BookingEntry> entries;
-  std::vector<lease::Booked> others = booked();
-  const auto queue = parts_.queue.requests();
+  std::vector<lease::Booked> others = parts_.rooms.booked();
+  const auto queue = parts_.order.requests();
   for (const WallTime at : begins) {
     BookingEntry entry{.id = {},
                        .asked = request,
@@ -292,7 +251,7 @@ Result<std::vector<BookingEntry>> Bookings::planned(const AcquireRequest& reques
                        .kept = {},
                        .placed = parts_.wall_clock()};
     GPUROTA_ASSIGN_OR_RETURN(entry.kept, place(entry, others, queue));
-    others.push_back(booked_of(entry, parts_));
+    others.push_back(parts_.rooms.booked_of(entry));
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -317,7 +276,10 @@ Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
                                               bool on_time) {
   std::sort(begins.begin(), begins.end());
   GPUROTA_TRY(check(request, begins));
-  if (!beyond_limits) GPUROTA_TRY(check_limits(request, begins));
+  if (!beyond_limits) {
+    const std::string user = parts_.processes.user_name(request.uid);
+    GPUROTA_TRY(parts_.allowances.check_booking(request, user, begins));
+  }
   GPUROTA_ASSIGN_OR_RETURN(std::vector<BookingEntry> made, planned(request, begins));
   for (BookingEntry& entry : made) entry.on_time = on_time;
   GPUROTA_TRY(save_new(made));
@@ -411,7 +373,7 @@ void Bookings::warn(RequestId id) {
   BookingEntry* const it = tables_.find_booking(id);
   it->warned = true;
   BookingEntry checked = *it;
-  const auto others = booked_but(id);
+  const auto others = parts_.rooms.booked(id);
   checked.asked.placement.gpus = it->kept;
   checked.asked.placement.wishes = {};
   // Requests that wait were planned beside it.
@@ -438,7 +400,7 @@ bool Bookings::begins_when_used(const BookingEntry& entry,
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
   auto leases = lasting_occupants(tables_, parts_);
-  const lease::Booked booked = booked_of(entry, parts_);
+  const lease::Booked booked = parts_.rooms.booked_of(entry);
   std::erase_if(leases,
                 [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
   lease::Request wanted = request_of(entry, entry.begins, parts_);
@@ -455,10 +417,10 @@ void Bookings::begin(RequestId id) {
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
   const auto leases = occupants(tables_, parts_, entry);
-  const auto others = booked_but(id);
+  const auto others = parts_.rooms.booked(id);
   const lease::Beginning beginning =
       lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others},
-                   request_of(entry, now, parts_), booked_of(entry, parts_), now);
+                   request_of(entry, now, parts_), parts_.rooms.booked_of(entry), now);
   const bool somebody_leaves = !beginning.leaving.empty() || !beginning.aside.empty();
   const bool waits_for_use = somebody_leaves && !entry.used && !entry.on_time;
   tables_.find_booking(id)->waits_for_use = waits_for_use;

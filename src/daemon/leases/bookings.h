@@ -65,6 +65,7 @@ class Bookings final {
     LeaseManager& leases;
     const GpuTable& gpus;
     Queue& queue;
+    const QueueOrder& order;
     const GpuRooms& rooms;
     const Allowances& allowances;
     const config::Config& config;
@@ -100,25 +101,19 @@ class Bookings final {
   // False: there is no booking of this number.
   bool cancel(RequestId id, const std::string& why, const Author& by);
 
-  std::vector<lease::Booked> booked() const { return booked_but(std::nullopt); }
   // The leases that leave if it is used: now, or at its beginning as far as that is known.
   std::vector<LeaseId> leaving_for(const BookingEntry& entry) const;
-  // The bookings as the bounds of users count them.
-  std::vector<lease::BookedTime> booked_times() const;
   // A lease has changed: a booking in trouble may wait for that, or the lease may have to leave for
   // a booking.
   void on_lease_change();
 
  private:
-  std::vector<lease::Booked> booked_but(std::optional<RequestId> without) const;
   // GPUs for the booking, beside `others` and behind `first`, which wait.
   Result<std::vector<GpuUuid>> place(const BookingEntry& entry,
                                      const std::vector<lease::Booked>& others,
                                      const std::vector<lease::Request>& first) const;
   // Whether such bookings can be made at all, wherever there is room.
   Result<void> check(const AcquireRequest& request, const std::vector<WallTime>& begins) const;
-  Result<void> check_limits(const AcquireRequest& request,
-                            const std::vector<WallTime>& begins) const;
   Result<std::vector<BookingEntry>> planned(const AcquireRequest& request,
                                             const std::vector<WallTime>& begins) const;
   Result<void> save(const BookingEntry& entry);

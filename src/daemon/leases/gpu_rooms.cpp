@@ -84,6 +84,33 @@ Bytes GpuRooms::promised_elsewhere(const GpuInfo& gpu) const {
   return promised;
 }
 
+lease::Booked GpuRooms::booked_of(const BookingEntry& entry) const {
+  const bool lasts = parts_.config.expired_reservation == config::Expired::kKeep;
+  lease::Booked booked;
+  booked.id = entry.id;
+  booked.user = parts_.processes.user_name(entry.asked.uid);
+  booked.from = entry.begins;
+  booked.until = lasts ? lease::kNever : entry.ends();
+  booked.uid = entry.asked.uid;
+  booked.placed = entry.placed;
+  for (const GpuUuid& uuid : entry.kept) {
+    LeaseGpu& share = booked.gpus.emplace_back();
+    share.uuid = uuid;
+    const GpuEntry* const gpu = parts_.gpus.find(uuid);
+    const auto& memory = entry.asked.placement.memory;
+    if (memory && gpu) share.limit = memory->of(gpu->info.memory);
+  }
+  return booked;
+}
+
+std::vector<lease::Booked> GpuRooms::booked(std::optional<RequestId> without) const {
+  std::vector<lease::Booked> all;
+  for (const BookingEntry& entry : parts_.tables.bookings) {
+    if (entry.id != without) all.push_back(booked_of(entry));
+  }
+  return all;
+}
+
 // Adds the memory of leases that take turns there, and of programs without a lease.
 void GpuRooms::add_use(lease::GpuRoom& room) const {
   const TurnNeeds::Need need = parts_.turns.need(room.info.uuid);

@@ -18,6 +18,7 @@
 
 namespace gpurota::daemon {
 
+struct BookingEntry;
 struct LeaseEntry;
 struct LeaseTables;
 
@@ -53,8 +54,6 @@ class GpuRooms {
     const TurnNeeds& turns;
     // The memory of a filler that stays on its GPU when it is moved out; nothing: it can only end.
     std::function<std::optional<LeaseStay>(LeaseId filler)> stay_of;
-    // Bookings that have not begun.
-    std::function<std::vector<lease::Booked>()> booked;
   };
 
   explicit GpuRooms(Parts parts) : parts_(std::move(parts)) {}
@@ -82,7 +81,9 @@ class GpuRooms {
   std::vector<lease::Occupant> occupants() const;
   // The memory that swap leases may have of the GPU when nobody else is there.
   Bytes turn_capacity(const GpuEntry& gpu) const;
-  std::vector<lease::Booked> booked() const { return parts_.booked(); }
+  // The bookings that have not begun, but for one.
+  std::vector<lease::Booked> booked(std::optional<RequestId> without = std::nullopt) const;
+  lease::Booked booked_of(const BookingEntry& entry) const;
 
  private:
   // The rooms with the leases for which `counts` is true; `others`: also with what else uses the

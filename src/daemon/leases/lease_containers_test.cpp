@@ -40,7 +40,7 @@ class LeaseContainersTest : public FakeWorldTest {
     return processes.spawn({.uid = uid, .cgroup = group + "/container"});
   }
   std::optional<LeaseId> owner_of(pid_t pid) {
-    return Attribution(processes, world->members).owner_of(pid).lease;
+    return Attribution(processes, world->tables).owner_of(pid).lease;
   }
   Result<void> join(LeaseId id, pid_t pid) {
     return world->leases.add_process(id, processes.id_of(pid));

@@ -215,9 +215,9 @@ TEST_F(LeaseManagerTest, FillersCountAgainstLimitsOnlyIfTheSiteSaysSo) {
   request.kind = LeaseKind::kFiller;
   const LeaseId filler = (*world->queue.acquire(request))->lease.id;
   request.kind = LeaseKind::kRun;
-  EXPECT_TRUE(world->allowances.check(request, false, {}));
+  EXPECT_TRUE(world->allowances.check(request, false));
   config.filler.count_against_limits = true;
-  EXPECT_FALSE(world->allowances.check(request, false, {}));
+  EXPECT_FALSE(world->allowances.check(request, false));
   EXPECT_TRUE(world->tables.find(filler));
 }
 

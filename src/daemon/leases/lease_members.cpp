@@ -8,7 +8,7 @@ namespace gpurota::daemon {
 
 // The innermost of nested groups decides: a command in the shell of a lease may have a lease of its
 // own.
-std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) const {
+std::optional<LeaseId> lease_of_cgroup(const LeaseTables& tables, const std::string& cgroup) {
   std::optional<LeaseId> found;
   std::size_t longest = 0;
   const auto consider = [&](LeaseId id, const std::string& group) {
@@ -16,7 +16,7 @@ std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) 
     longest = group.size();
     found = id;
   };
-  for (const auto& [id, entry] : tables_.leases) {
+  for (const auto& [id, entry] : tables.leases) {
     consider(id, entry.members.cgroup());
     for (const auto& [pid, command] : entry.commands) consider(id, command.members.cgroup());
   }
@@ -25,7 +25,8 @@ std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) 
 
 // Without groups the processes of an inner lease are descendants of the outer lease's processes,
 // too. The root of the inner lease is in the outer lease, never the other way round.
-std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& process) const {
+std::optional<LeaseId> lease_of_process(const LeaseTables& tables,
+                                        const ports::ProcessId& process) {
   struct Found {
     LeaseId lease;
     const LeaseProcesses* members;
@@ -36,7 +37,7 @@ std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& pr
     const bool inside = !innermost || (root && innermost->members->contains(root->id));
     if (inside) innermost = Found{id, &members};
   };
-  for (const auto& [id, entry] : tables_.leases) {
+  for (const auto& [id, entry] : tables.leases) {
     consider(id, entry.members, entry.main ? &*entry.main : nullptr);
     for (const auto& [main, command] : entry.commands) {
       consider(id, command.members, &command.main);
@@ -45,9 +46,10 @@ std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& pr
   return innermost ? std::optional(innermost->lease) : std::nullopt;
 }
 
-std::optional<LeaseId> LeaseMembers::lease_of_container(const std::string& group, uid_t uid) const {
+std::optional<LeaseId> lease_of_container(const LeaseTables& tables, const std::string& group,
+                                          uid_t uid) {
   const ports::StoredContainer asked{uid, group};
-  for (const auto& [id, entry] : tables_.leases) {
+  for (const auto& [id, entry] : tables.leases) {
     const auto& known = entry.containers;
     if (std::find(known.begin(), known.end(), asked) != known.end()) return id;
   }

@@ -2,7 +2,6 @@
 // State thread only.
 #pragma once
 
-#include "daemon/leases/attribution.h"
 #include "daemon/leases/lease_tables.h"
 
 #include <optional>
@@ -11,19 +10,13 @@
 
 namespace gpurota::daemon {
 
-class LeaseMembers final : public LeaseRoots {
- public:
-  // `tables` outlives this.
-  explicit LeaseMembers(const LeaseTables& tables) : tables_(tables) {}
-
-  std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;
-  std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override;
-  std::optional<LeaseId> lease_of_container(const std::string& group, uid_t uid) const override;
-  std::uint64_t membership_changes() const override { return tables_.membership_changes; }
-
- private:
-  const LeaseTables& tables_;
-};
+std::optional<LeaseId> lease_of_cgroup(const LeaseTables& tables, const std::string& cgroup);
+// The lease that has this process as a command's first process or as a descendant of one.
+std::optional<LeaseId> lease_of_process(const LeaseTables& tables, const ports::ProcessId& process);
+// The lease that has a process of this user in this container: all processes of the user there
+// belong to that lease.
+std::optional<LeaseId> lease_of_container(const LeaseTables& tables, const std::string& group,
+                                          uid_t uid);
 
 // Takes the same time wherever the tokens differ.
 bool has_token(const LeaseEntry& entry, std::string_view token);

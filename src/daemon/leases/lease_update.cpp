@@ -151,8 +151,7 @@ Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) cons
   }
   GPUROTA_TRY(check_bookings(entry->lease, changed));
   if (!request.beyond_limits) {
-    const lease::Holding waiting = parts_.queue.held_by(entry->lease.uid);
-    GPUROTA_TRY(parts_.allowances.check_more(entry->lease, changed, waiting));
+    GPUROTA_TRY(parts_.allowances.check_more(entry->lease, changed));
   }
   return parts_.leases.change(std::move(changed), request.by);
 }

@@ -6,7 +6,6 @@
 #include "daemon/leases/allowances.h"
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_manager.h"
-#include "daemon/leases/queue.h"
 
 #include <chrono>
 #include <functional>
@@ -40,7 +39,6 @@ class LeaseUpdates {
   struct Parts {
     const LeaseTables& tables;
     LeaseManager& leases;
-    const Queue& queue;
     const GpuRooms& rooms;
     const Allowances& allowances;
     const config::Config& config;

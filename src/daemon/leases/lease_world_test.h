@@ -6,7 +6,6 @@
 #include "daemon/leases/availability.h"
 #include "daemon/leases/bookings.h"
 #include "daemon/leases/gpu_rooms.h"
-#include "daemon/leases/lease_members.h"
 #include "daemon/leases/lease_update.h"
 #include "daemon/leases/past_bookings.h"
 #include "daemon/leases/queue.h"
@@ -25,6 +24,10 @@ struct NoTurns final : TurnNeeds {
   Need need(const GpuUuid&) const override { return {}; }
 };
 
+struct NoShares final : FairShares {
+  std::optional<lease::FairShare> share_of(uid_t) override { return std::nullopt; }
+};
+
 struct LeaseWorld {
   LeaseWorld(ports::EventLoop& loop, ports::Store& store, ports::Processes& processes,
              GpuTable& gpus, lease::GrantBook& grants, const config::Config& config,
@@ -35,13 +38,11 @@ struct LeaseWorld {
         states(store, gpus),
         leases(tables, {loop, store, processes, gpus, states, grants, config, wall,
                         [] { return std::string(32, 'a'); }, samples, lease_hooks()}),
-        members(tables),
         allowances({tables, gpus, config, users, budgets,
-                    [](uid_t, WallTime) { return std::optional<std::chrono::seconds>(); }, wall,
-                    [this] { return past_bookings.booked_times(); }}),
+                    [](uid_t, WallTime) { return std::optional<std::chrono::seconds>(); }, wall}),
         rooms({tables, gpus, states, grants, processes, config, turns,
-               [](LeaseId) { return std::optional<LeaseStay>(); },
-               [this] { return bookings.booked(); }}),
+               [](LeaseId) { return std::optional<LeaseStay>(); }}),
+        order({tables, states, processes, config, wall, shares ? *shares : no_shares}),
         queue(tables, {.loop = loop,
                        .store = store,
                        .processes = processes,
@@ -52,7 +53,6 @@ struct LeaseWorld {
                        .allowances = allowances,
                        .config = config,
                        .wall_clock = wall,
-                       .shares = shares,
                        .publish =
                            [this](const RequestNews& news) {
                              if (on_request) on_request(news);
@@ -60,20 +60,20 @@ struct LeaseWorld {
                        .on_settled = [] {},
                        .move_out = [](LeaseId, const std::string&) {}}),
         past_bookings({history, tables, gpus, wall}),
-        bookings(tables,
-                 {loop, store, processes, leases, gpus, queue, rooms, allowances, config, wall,
-                  [this](const BookingNews& news) {
-                    if (on_booking) on_booking(news);
-                    past_bookings.on_booking(news);
-                  },
-                  [this](LeaseId lease) {
-                    return stay_of ? stay_of(lease) : std::optional<LeaseStay>();
-                  },
-                  [this](LeaseId lease, bool aside, const std::string& why) {
-                    if (set_aside) set_aside(lease, aside, why);
-                  }}),
-        availability({tables, queue, rooms, allowances, config, wall}),
-        updates({tables, leases, queue, rooms, allowances, config, wall}) {}
+        bookings(tables, {loop, store, processes, leases, gpus, queue, order, rooms, allowances,
+                          config, wall,
+                          [this](const BookingNews& news) {
+                            if (on_booking) on_booking(news);
+                            past_bookings.on_booking(news);
+                          },
+                          [this](LeaseId lease) {
+                            return stay_of ? stay_of(lease) : std::optional<LeaseStay>();
+                          },
+                          [this](LeaseId lease, bool aside, const std::string& why) {
+                            if (set_aside) set_aside(lease, aside, why);
+                          }}),
+        availability({tables, order, rooms, allowances, config, wall}),
+        updates({tables, leases, rooms, allowances, config, wall}) {}
 
   LeaseHooks lease_hooks() {
     return {
@@ -100,14 +100,15 @@ struct LeaseWorld {
   std::function<void(LeaseId, bool aside, const std::string& why)> set_aside;
   NoSamples samples;
   NoTurns turns;
+  NoShares no_shares;
   Users users;
   UserBudgets budgets;
   GpuStates states;
   LeaseTables tables;
   LeaseManager leases;
-  LeaseMembers members;
   Allowances allowances;
   GpuRooms rooms;
+  QueueOrder order;
   Queue queue;
   PastBookings past_bookings;
   Bookings bookings;

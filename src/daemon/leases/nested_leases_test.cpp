@@ -62,7 +62,7 @@ TEST_F(NestedLeasesTest, OfLeasesWithinEachOtherTheInnermostHasTheProcess) {
     const pid_t command = processes.spawn({.parent = inner_cli});
     ASSERT_TRUE(manager->start(inner, command, false));
     manager->follow_processes();
-    Attribution attribution(processes, world->members);
+    Attribution attribution(processes, world->tables);
     EXPECT_EQ(attribution.owner_of(command).lease, inner) << cgroups;
     EXPECT_EQ(attribution.owner_of(inner_cli).lease, outer) << cgroups;
     manager->end(outer, EndCause::kReleased, "");

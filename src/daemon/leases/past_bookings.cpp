@@ -50,15 +50,6 @@ void PastBookings::on_lease_change(const LeaseEntry& entry, bool gone) {
   save(it->second);
 }
 
-std::vector<lease::BookedTime> PastBookings::booked_times() const {
-  std::vector<lease::BookedTime> times;
-  for (const auto& [id, each] : parts_.tables.past_bookings) {
-    times.push_back(
-        {each.uid, each.from, each.until, static_cast<double>(each.gpu_millionths) / 1e6});
-  }
-  return times;
-}
-
 // Also removes bookings that ended before the time that the bounds consider.
 void PastBookings::save(const ports::StoredPastBooking& booking) {
   ports::HistoryBatch batch;

@@ -31,8 +31,6 @@ class PastBookings final {
   void on_booking(const BookingNews& news);
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
-  std::vector<lease::BookedTime> booked_times() const;
-
  private:
   void save(const ports::StoredPastBooking& booking);
 

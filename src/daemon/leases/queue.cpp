@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/leases/request_rows.h"
-#include "daemon/leases/user_allowance.h"
 
 #include <fmt/format.h>
 
@@ -17,8 +16,6 @@ constexpr int kMostRounds = 20;
 // Clients try to reach a daemon several times a second; a client that is not back by then does not
 // wait any more, or is stopped.
 constexpr Duration kComeBackWithin = std::chrono::seconds(10);
-// The number of a request that is not in the queue, but decided on with those that are.
-constexpr RequestId kNewcomer{UINT64_MAX};
 
 tl::unexpected<lease::Refusal> refuse(Error error) {
   return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
@@ -136,41 +133,10 @@ const QueueEntry* first_planned_on(const std::vector<QueueEntry>& entries,
   return nullptr;
 }
 
-std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) const {
-  const WallTime now = parts_.wall_clock();
-  const auto request_of = [&](RequestId id, const AcquireRequest& asked, WallTime since) {
-    lease::Request request;
-    request.id = id;
-    request.kind = asked.kind;
-    request.user = parts_.processes.user_name(asked.uid);
-    request.placement = asked.placement;
-    request.placement.preferred = parts_.states.last_gpus(asked.uid);
-    request.lasts = asked.lasts;
-    request.owner = parts_.processes.account_of(asked.uid);
-    request.waited = std::max(std::chrono::milliseconds(0),
-                              std::chrono::floor<std::chrono::milliseconds>(now - since));
-    // A time limit that is not enforced is no promise to others.
-    const bool enforced = parts_.config.expired_reservation != config::Expired::kKeep;
-    if (asked.kind == LeaseKind::kReservation && !enforced) request.lasts.reset();
-    if (!asked.lasts) request.unbooked_for = config::unbooked_for(parts_.config.bookings);
-    return request;
-  };
-  std::vector<lease::Request> requests;
-  for (const QueueEntry& entry : tables_.requests) {
-    requests.push_back(request_of(entry.id, entry.asked, entry.since));
-  }
-  if (newcomer) {
-    const auto place = requests.begin() + static_cast<std::ptrdiff_t>(
-                                              order_.place_of(newcomer->uid, tables_.requests));
-    requests.insert(place, request_of(kNewcomer, *newcomer, now));
-  }
-  return requests;
-}
-
 lease::QueueDecision Queue::decide() {
   clocks_.set_rules(
       {.most = parts_.config.keep_free_gpus, .longest_wait = parts_.config.longest_wait});
-  const auto queue = requests();
+  const auto queue = parts_.order.requests();
   const GpuRooms::Machine machine = parts_.rooms.machine();
   return lease::decide(machine.view(queue, tables_.keeping), parts_.wall_clock());
 }
@@ -178,7 +144,7 @@ lease::QueueDecision Queue::decide() {
 bool Queue::would_serve_without(std::optional<LeaseId> lease,
                                 std::optional<RequestId> booking) const {
   if (tables_.requests.empty()) return false;
-  const auto queue = requests();
+  const auto queue = parts_.order.requests();
   GpuRooms::Machine machine = parts_.rooms.machine();
   std::erase_if(machine.leases, [&](const lease::Occupant& each) { return each.id == lease; });
   std::erase_if(machine.bookings, [&](const lease::Booked& each) { return each.id == booking; });
@@ -190,7 +156,7 @@ bool Queue::would_serve_without(std::optional<LeaseId> lease,
 }
 
 tl::expected<const LeaseEntry*, lease::Refusal> Queue::acquire(const AcquireRequest& request) {
-  const auto within = parts_.allowances.check(request, false, held_by(request.uid));
+  const auto within = parts_.allowances.check(request, false);
   if (!within) return refuse(within.error());
   lease::Admission answer = ask(request);
   if (answer.refusal) return tl::unexpected(std::move(*answer.refusal));
@@ -215,12 +181,10 @@ bool Queue::make_way(const AcquireRequest& asked) {
 
 lease::Admission Queue::ask(const AcquireRequest& asked) {
   settle();
-  const auto queue = requests(&asked);
-  const auto newcomer = std::find_if(
-      queue.begin(), queue.end(), [](const lease::Request& each) { return each.id == kNewcomer; });
+  const auto queue = parts_.order.requests(&asked);
   const GpuRooms::Machine machine = parts_.rooms.machine();
-  return lease::admit(machine.view(queue, tables_.keeping),
-                      static_cast<std::size_t>(newcomer - queue.begin()), parts_.wall_clock());
+  return lease::admit(machine.view(queue, tables_.keeping), parts_.order.place_of(asked.uid),
+                      parts_.wall_clock());
 }
 
 std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
@@ -241,9 +205,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& 
   if (auto place = known(request)) return *place;
   const auto named = check_name(request, tables_);
   if (!named) return refuse(named.error());
-  const auto check = [&](bool waits) {
-    return parts_.allowances.check(request, waits, held_by(request.uid));
-  };
+  const auto check = [&](bool waits) { return parts_.allowances.check(request, waits); };
   if (auto within = check(false); !within) return refuse(within.error());
   lease::Admission answer = ask(request);
   if (!answer.refusal) {
@@ -256,19 +218,6 @@ tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& 
   if (!may_wait) return tl::unexpected(std::move(*answer.refusal));
   if (auto within = check(!request.at_once); !within) return refuse(within.error());
   return add(request);
-}
-
-lease::Holding Queue::held_by(uid_t uid) const {
-  lease::Holding held;
-  for (const QueueEntry& entry : tables_.requests) {
-    if (entry.asked.uid != uid) continue;
-    const lease::Asking asked = asking_of(entry.asked.placement, parts_.gpus);
-    held.gpus += asked.gpus;
-    held.memory += asked.memory;
-    if (entry.asked.lasts) held.promised += gpu_time_of(*entry.asked.lasts, *asked.parts);
-    ++held.waiting;
-  }
-  return held;
 }
 
 tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& request) {
@@ -346,7 +295,7 @@ void Queue::settle_now() {
     return;
   }
   for (int round = 0; round < kMostRounds; ++round) {
-    order_.sort(tables_.requests);
+    parts_.order.sort(tables_.requests);
     const lease::QueueDecision decision = decide();
     if (carry_out(decision)) continue;
     clocks_.set_facts(decision.keeping);
@@ -435,7 +384,7 @@ void Queue::decide_again_in_time() {
   keep_timer_.reset();
   std::optional<TimePoint> first;
   if (const auto after = clocks_.next()) first = parts_.loop.now() + *after;
-  if (const auto after = order_.changes_after()) {
+  if (const auto after = parts_.order.changes_after()) {
     first = std::min(first.value_or(TimePoint::max()), parts_.loop.now() + *after);
   }
   if (!first) return;

@@ -48,9 +48,9 @@ class Queue final {
     GpuStates& states;
     const GpuRooms& rooms;
     const Allowances& allowances;
+    const QueueOrder& order;
     const config::Config& config;
     std::function<WallTime()> wall_clock;
-    FairShares* shares = nullptr;  // null: the order is that of coming
     std::function<void(const RequestNews& news)> publish;
     // Called when a GPU may now be held for another request.
     std::function<void()> on_settled;
@@ -61,7 +61,6 @@ class Queue final {
   Queue(LeaseTables& tables, Parts parts)
       : tables_(tables),
         parts_(std::move(parts)),
-        order_({parts_.config, parts_.wall_clock, parts_.shares}),
         clocks_({parts_.loop, parts_.states, parts_.gpus, tables_.keeping}) {}
 
   // Call after LeaseManager::restore().
@@ -89,13 +88,8 @@ class Queue final {
   void poke();
   void settle();
 
-  // The requests as they are planned. A newcomer, which is not in the queue, is added at its place.
-  std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
   // Whether somebody who waits would start if that lease, or that booking, were not there.
   bool would_serve_without(std::optional<LeaseId> lease, std::optional<RequestId> booking) const;
-  const QueueOrder& order() const { return order_; }
-  // The user's part of all requests in the queue, as a holding.
-  lease::Holding held_by(uid_t uid) const;
   // Sends away fillers that are in the way: those in `evict` end, those in `move_out` are moved
   // out. `for_whom`: who needs the GPU of a filler, as text.
   void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
@@ -120,7 +114,6 @@ class Queue final {
 
   LeaseTables& tables_;
   Parts parts_;
-  QueueOrder order_;
   KeptClocks clocks_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr come_back_;  // after a restart

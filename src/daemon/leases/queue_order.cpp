@@ -1,7 +1,5 @@
 #include "daemon/leases/queue_order.h"
 
-#include "daemon/leases/lease_tables.h"
-
 #include <algorithm>
 
 namespace gpurota::daemon {
@@ -9,12 +7,13 @@ namespace {
 
 // How often the order is computed anew: the use of GPUs changes a user's place only then.
 constexpr Duration kOrderPeriod = std::chrono::minutes(1);
+// The number of a request that is not in the queue, but decided on with those that are.
+constexpr RequestId kNewcomer{UINT64_MAX};
 
 }  // namespace
 
 std::optional<lease::FairShare> QueueOrder::share_of(uid_t uid) const {
-  return parts_.shares && parts_.config.fair_share.enabled ? parts_.shares->share_of(uid)
-                                                           : std::nullopt;
+  return parts_.config.fair_share.enabled ? parts_.shares.share_of(uid) : std::nullopt;
 }
 
 bool QueueOrder::is_overdue(const QueueEntry& entry) const {
@@ -38,20 +37,20 @@ void QueueOrder::sort(std::vector<QueueEntry>& entries) const {
   entries = std::move(sorted);
 }
 
-std::size_t QueueOrder::place_of(uid_t newcomer, const std::vector<QueueEntry>& entries) const {
+std::size_t QueueOrder::place_of(uid_t newcomer) const {
+  const auto& entries = parts_.tables.requests;
   const auto share = share_of(newcomer);
   if (!share) return entries.size();
-  const lease::Claim claim{RequestId{UINT64_MAX}, *share, false, WallTime::max()};
+  const lease::Claim claim{kNewcomer, *share, false, WallTime::max()};
   const auto behind = std::find_if(entries.begin(), entries.end(), [&](const QueueEntry& entry) {
     return goes_before(claim, claim_of(entry));
   });
   return static_cast<std::size_t>(behind - entries.begin());
 }
 
-const QueueEntry* QueueOrder::passing(const QueueEntry& entry,
-                                      const std::vector<QueueEntry>& entries) {
+const QueueEntry* QueueOrder::passing(const QueueEntry& entry) const {
   const QueueEntry* nearest = nullptr;
-  for (const QueueEntry& other : entries) {
+  for (const QueueEntry& other : parts_.tables.requests) {
     if (other.id == entry.id) return nearest;
     if (other.id > entry.id) nearest = &other;
   }
@@ -59,8 +58,39 @@ const QueueEntry* QueueOrder::passing(const QueueEntry& entry,
 }
 
 std::optional<Duration> QueueOrder::changes_after() const {
-  return parts_.shares && parts_.config.fair_share.enabled ? std::optional(kOrderPeriod)
-                                                           : std::nullopt;
+  return parts_.config.fair_share.enabled ? std::optional(kOrderPeriod) : std::nullopt;
+}
+
+lease::Request QueueOrder::request_of(RequestId id, const AcquireRequest& asked,
+                                      WallTime since) const {
+  lease::Request request;
+  request.id = id;
+  request.kind = asked.kind;
+  request.user = parts_.processes.user_name(asked.uid);
+  request.placement = asked.placement;
+  request.placement.preferred = parts_.states.last_gpus(asked.uid);
+  request.lasts = asked.lasts;
+  request.owner = parts_.processes.account_of(asked.uid);
+  request.waited =
+      std::max(std::chrono::milliseconds(0),
+               std::chrono::floor<std::chrono::milliseconds>(parts_.wall_clock() - since));
+  // A time limit that is not enforced is no promise to others.
+  const bool enforced = parts_.config.expired_reservation != config::Expired::kKeep;
+  if (asked.kind == LeaseKind::kReservation && !enforced) request.lasts.reset();
+  if (!asked.lasts) request.unbooked_for = config::unbooked_for(parts_.config.bookings);
+  return request;
+}
+
+std::vector<lease::Request> QueueOrder::requests(const AcquireRequest* newcomer) const {
+  std::vector<lease::Request> requests;
+  for (const QueueEntry& entry : parts_.tables.requests) {
+    requests.push_back(request_of(entry.id, entry.asked, entry.since));
+  }
+  if (newcomer) {
+    const auto place = requests.begin() + static_cast<std::ptrdiff_t>(place_of(newcomer->uid));
+    requests.insert(place, request_of(kNewcomer, *newcomer, parts_.wall_clock()));
+  }
+  return requests;
 }
 
 }  // namespace gpurota::daemon

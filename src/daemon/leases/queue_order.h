@@ -1,10 +1,15 @@
 // The order of the queue: the order of coming, or by what users have had where the site wants that
-// (docs/design/fair-share.md). Part of Queue; state thread only.
+// (docs/design/fair-share.md); and the requests as they are planned. State thread only; changes
+// nothing.
 #pragma once
 
 #include "config/config.h"
 #include "core/time.h"
+#include "daemon/gpus/gpu_states.h"
+#include "daemon/leases/lease_tables.h"
 #include "lease/fair_share.h"
+#include "lease/request_queue.h"
+#include "ports/processes.h"
 
 #include <cstddef>
 #include <functional>
@@ -14,8 +19,6 @@
 #include <sys/types.h>
 
 namespace gpurota::daemon {
-
-struct QueueEntry;
 
 // The shares that users have had.
 class FairShares {
@@ -29,25 +32,31 @@ class QueueOrder {
  public:
   // All outlive it.
   struct Parts {
+    const LeaseTables& tables;
+    const GpuStates& states;
+    ports::Processes& processes;
     const config::Config& config;
     std::function<WallTime()> wall_clock;
-    FairShares* shares = nullptr;  // null: the order is that of coming
+    FairShares& shares;
   };
   explicit QueueOrder(Parts parts) : parts_(std::move(parts)) {}
 
   void sort(std::vector<QueueEntry>& entries) const;
   // The place of a request that this user makes now: that of the first request behind it.
-  std::size_t place_of(uid_t newcomer, const std::vector<QueueEntry>& entries) const;
+  std::size_t place_of(uid_t newcomer) const;
   // After how long the order may change though nothing has happened.
   std::optional<Duration> changes_after() const;
+  // The requests as they are planned. A newcomer, which is not in the queue, is added at its place.
+  std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
 
   std::optional<lease::FairShare> share_of(uid_t uid) const;
   bool is_overdue(const QueueEntry& entry) const;
   // The nearest request ahead of `entry` that came later; null: there is none.
-  static const QueueEntry* passing(const QueueEntry& entry, const std::vector<QueueEntry>& entries);
+  const QueueEntry* passing(const QueueEntry& entry) const;
 
  private:
   lease::Claim claim_of(const QueueEntry& entry) const;
+  lease::Request request_of(RequestId id, const AcquireRequest& asked, WallTime since) const;
 
   Parts parts_;
 };

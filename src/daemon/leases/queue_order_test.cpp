@@ -46,9 +46,7 @@ class QueueOrderTest : public FakeWorldTest, public FairShares {
     return users;
   }
 
-  std::size_t place_of(uid_t uid) {
-    return world.queue.order().place_of(uid, world.tables.requests);
-  }
+  std::size_t place_of(uid_t uid) { return world.order.place_of(uid); }
 
   std::map<uid_t, std::chrono::seconds> used = {{kAlice, 3h}, {kBob, 41h}, {kCarol, 41h}};
   int tickets = 0;
@@ -101,7 +99,7 @@ TEST_F(QueueOrderTest, ANewcomerIsPlannedAtItsPlace) {
   EXPECT_EQ(place_of(kAlice), 0u);
   EXPECT_EQ(place_of(kCarol), 1u);
   const AcquireRequest alice = request(kAlice);
-  const auto requests = world.queue.requests(&alice);
+  const auto requests = world.order.requests(&alice);
   ASSERT_EQ(requests.size(), 2u);
   EXPECT_EQ(requests[0].user, "alice");
 }

@@ -29,7 +29,7 @@ class WatchKeeperTest : public FakeWorldTest,
   WatchKeeperTest()
       : recorder({loop, nullptr, "", config, processes, gpus, [] { return WallTime(1h); }}),
         world(loop, store, processes, gpus, grants, config, [] { return WallTime(1s); }),
-        attribution(processes, world.members),
+        attribution(processes, world.tables),
         keeper(parts()) {
     processes.set_user(1000, "alice");
     processes.set_user(1001, "bob\x1b[31m");
