@@ -169,6 +169,14 @@ ItemKind kind_of(const JobState& state) {
   return ItemKind::kWaiting;
 }
 
+int exit_status_of(const JobState& state) {
+  if (kind_of(state) == ItemKind::kDone) return 0;
+  if (state.history.empty()) return 1;
+  const RunEnd& end = state.history.back();
+  if (end.reason == EndReason::kExited && end.code != 0) return end.code;
+  return end.reason == EndReason::kSignalled ? 128 + end.code : 1;
+}
+
 std::string items_text(const ItemCounts& counts) {
   std::string text;
   const auto add = [&text](std::size_t count, const char* what) {
@@ -233,6 +241,14 @@ ItemKind Items::kind(std::int64_t index) const {
   if (on_.contains(index)) return ItemKind::kRunning;
   const JobState* const state = state_of(index);
   return state ? kind_of(*state) : ItemKind::kWaiting;
+}
+
+int Items::worst_exit_status() const {
+  int worst = 0;
+  for (const auto& [index, state] : resting_) {
+    if (kind_of(state) != ItemKind::kWaiting) worst = std::max(worst, exit_status_of(state));
+  }
+  return worst;
 }
 
 JobState Items::begin(std::int64_t index) {

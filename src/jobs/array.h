@@ -61,6 +61,9 @@ enum class ItemKind { kWaiting, kRunning, kDone, kFailed, kUnknown, kCancelled }
 const char* to_string(ItemKind kind);  // "waiting", "running", "done", …: stable
 // Of one that does not run.
 ItemKind kind_of(const JobState& state);
+// Of one that does not run, as a shell has it: the exit code of the last run, 128 and the signal
+// that killed it; 0 for kDone alone, and 1 where there is no other code.
+int exit_status_of(const JobState& state);
 
 struct ItemCounts {
   std::size_t running = 0, done = 0, failed = 0, unknown = 0, cancelled = 0, waiting = 0;
@@ -85,6 +88,8 @@ class Items {
   // Those that have begun or are cancelled, and do not run.
   std::vector<std::int64_t> known() const;
   ItemKind kind(std::int64_t index) const;
+  // The highest exit status of the items that have ended. Looks at each of them.
+  int worst_exit_status() const;
 
   // The item runs from now on; returns what was known of it.
   JobState begin(std::int64_t index);

@@ -107,6 +107,26 @@ TEST(Items, ThoseThatDidNotEndWellCanStartAgain) {
   EXPECT_EQ(items.next(), 1);
 }
 
+TEST(Items, TheWorstExitStatusIsTheHighest) {
+  Items items(*Indices::parse("1-4"));
+  for (const std::int64_t index : {1, 2, 3, 4}) (void)items.begin(index);
+  EXPECT_EQ(items.worst_exit_status(), 0);
+  items.rest(1, ended(Phase::kFinished, EndReason::kExited));
+  EXPECT_EQ(items.worst_exit_status(), 0);
+  items.rest(2, ended(Phase::kStopped, EndReason::kStopped));
+  EXPECT_EQ(items.worst_exit_status(), 1);
+  JobState failed = ended(Phase::kFailed, EndReason::kExited);
+  failed.history.back().code = 7;
+  items.rest(3, failed);
+  EXPECT_EQ(items.worst_exit_status(), 7);
+  JobState killed = ended(Phase::kFailed, EndReason::kSignalled);
+  killed.history.back().code = 9;
+  items.rest(4, killed);
+  EXPECT_EQ(items.worst_exit_status(), 137);
+  (void)items.retry();
+  EXPECT_EQ(items.worst_exit_status(), 0);
+}
+
 // As a daemon hears of them that has just started.
 TEST(Items, CanBeToldInAnyOrder) {
   Items items(*Indices::parse("1-5"));

@@ -137,10 +137,9 @@ Actions Supervision::on_exit(Moment now, int code, bool signalled) {
   return ended(now, std::move(end));
 }
 
-Actions Supervision::on_items_over(Moment now, std::string failed) {
+Actions Supervision::on_items_over(Moment now, int code, std::string failed) {
   if (state_.phase == Phase::kStopping) return on_exit_unseen(now);
   if (state_.phase != Phase::kRunning) return {};
-  const int code = failed.empty() ? 0 : 1;
   return ended(now, RunEnd{state_.started, now.wall, EndReason::kExited, code, std::move(failed)});
 }
 

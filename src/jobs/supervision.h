@@ -80,8 +80,9 @@ class Supervision {
   // Of a chained one: what it waits for has ended as it should, or has not.
   Actions on_chain_met();
   void on_chain_broken(std::string why);
-  // No item of an array runs or is to start. `failed`: how many did not end well; empty: none.
-  Actions on_items_over(Moment now, std::string failed);
+  // No item of an array runs or is to start. `code`: the exit code of the array. `failed`: how many
+  // items did not end well; empty: none.
+  Actions on_items_over(Moment now, int code, std::string failed);
   // So much its lease uses now. Not stored by itself.
   void on_use(Bytes used);
 

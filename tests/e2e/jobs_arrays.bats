@@ -56,9 +56,9 @@ told() {
   [[ "$output" == *"each item of an array has a log of its own: 'gpurota job logs sweep[1]'"* ]]
   run -1 gpurota job logs 'sweep[6]'
   [[ "$output" == *'job sweep has no item 6: its items are 1-5'* ]]
-  run -1 gpurota job wait sweep
+  run -3 gpurota job wait sweep
   [[ "$output" == *'1 of 5 items did not end well: 1 failed'* ]]
-  job_is sweep 'j["runs"][-1]["code"] == 1'
+  job_is sweep 'j["runs"][-1]["code"] == 3'
 }
 
 @test "only failed items start again; then the array has succeeded" {
@@ -82,6 +82,30 @@ told() {
   gpurota job restart sweep
   wait_until lines_in ran 11
   wait_until in_state sweep finished
+}
+
+@test "the exit status of an array, and of several jobs, is the worst one" {
+  add sweep --array 1-4 --memory 1G -- sh -c "$until_told"
+  add one --memory 1G -- sh -c 'exit 9'
+  told 0 1
+  told 4 2
+  told 7 3
+  wait_until lines_in ran 4
+  gpurota job stop 'sweep[4]'
+  run -7 gpurota job wait sweep
+  run -9 gpurota job wait sweep one
+  told 0 2 3
+  told 200 4
+  gpurota job restart sweep --failed
+  run -200 gpurota job wait sweep
+  # One that a signal ended, and one that was stopped before it ran.
+  add killed --array 1-2%1 --memory 1G -- sh -c 'until [ -e go ]; do sleep 0.05; done; kill -9 $$'
+  gpurota job stop 'killed[2]'
+  touch go
+  run -137 gpurota job wait killed
+  add stopped --array 1-2%1 --memory 1G -- sleep 600
+  gpurota job stop stopped
+  run -1 gpurota job wait stopped
 }
 
 @test "wrong ranges and numbers are refused with what to write, and nothing is added" {

@@ -110,7 +110,8 @@ void JobItems::go_on(std::uint64_t id) {
   }
   const bool over = runs ? array.items.is_over() : array.items.on().empty();
   if (!is_under_way(phase) || !over) return;
-  parts_.carry_out(array, array.life.on_items_over(parts_.now(), failed_text(array.items)));
+  parts_.carry_out(array, array.life.on_items_over(parts_.now(), array.items.worst_exit_status(),
+                                                   failed_text(array.items)));
   parts_.settle(id);
 }
 
