@@ -24,9 +24,9 @@ import version  # noqa: E402
 
 SOURCE = "src/proto/dev.gpurota.varlink"
 OUTPUT = "python/gpurota/types.py"
-METHODS = ("Acquire", "CheckRequest", "Enqueue", "Events", "GetEnvironment", "Hold",
-           "ListProcesses", "ListRequests", "ListTurns", "Release",
-           "Start", "Status", "Update")
+METHODS = ("Acquire", "AddJob", "CheckRequest", "ControlJob", "Enqueue", "Events",
+           "GetEnvironment", "Hold", "ListJobItems", "ListJobs", "ListProcesses", "ListRequests",
+           "ListTurns", "ReadJobLog", "Release", "Start", "Status", "Update")
 SCALARS = {"int": "int", "string": "str", "bool": "bool"}
 TIME = "datetime.datetime"
 WIDTH = 100

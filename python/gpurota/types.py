@@ -17,6 +17,9 @@ READ_ONLY = frozenset((
     "GetEnvironment",
     "ListRequests",
     "ListTurns",
+    "ListJobs",
+    "ListJobItems",
+    "ReadJobLog",
     "Status",
     "ListProcesses",
     "Events",
@@ -165,6 +168,86 @@ class Lease:
     warn_signal: Optional[str] = None
     # by then it has to leave for a booking; None: it is not known to leave
     leaves: Optional[datetime.datetime] = None
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """One run of a job that is over. `reason`: exited, signalled (`code` says which), stopped,
+    timeout, over-limit, lease-lost, booking, cannot-start, reboot, unknown."""
+
+    ended: datetime.datetime
+    reason: str
+    code: int
+    started: Optional[datetime.datetime] = None  # None: it never ran
+    detail: Optional[str] = None
+    # the most GPU memory that its lease used, all its GPUs together; None: nobody knows
+    max_used_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class ItemCounts:
+    """How many items of an array are how far. `done`: ended with exit status 0; `unknown`: nobody
+    saw the end; `cancelled`: by a person, before the end or before the start; `waiting`: not
+    started, or to be started again."""
+
+    running: int
+    done: int
+    failed: int
+    unknown: int
+    cancelled: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class JobItem:
+    """One item of an array. `state`: waiting, running, stopping, backing-off, done, failed,
+    unknown, cancelled."""
+
+    index: int
+    state: str
+    runs: List[JobRun]  # the last ones, newest last
+    detail: Optional[str] = None  # as that of Job
+    command: Optional[List[str]] = None  # of an array of commands
+    since: Optional[datetime.datetime] = None  # of the run that is on
+    max_used_bytes: Optional[int] = None  # of the run that is on, as in JobRun
+    lease_id: Optional[str] = None
+    request_id: Optional[str] = None  # while it waits in the queue
+    position: Optional[int] = None  # there
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    uid: int
+    user: str
+    # stopped, waiting, running, stopping, backing-off, finished, failed, cancelled (another job has
+    # ended so that this one cannot start)
+    state: str
+    command: List[str]
+    options: List[str]
+    workdir: str  # empty: the user's home
+    variables: List[str]  # the names only
+    restart: str
+    after: List[str]  # jobs that are started before it at boot
+    failures: int  # in a row
+    runs: List[JobRun]  # the last ones, newest last
+    # what it waits for, why it is being stopped, or which administrator stopped it
+    detail: Optional[str] = None
+    after_success: Optional[List[str]] = None  # jobs that have to end well before it starts
+    after_end: Optional[List[str]] = None  # jobs that have to end before it starts
+    output: Optional[str] = None  # where what it prints goes: file (a log of its own), journal
+    tty: Optional[bool] = None  # what it prints goes to a terminal
+    since: Optional[datetime.datetime] = None  # of the run that is on
+    max_used_bytes: Optional[int] = None  # of the run that is on, as in JobRun
+    lease_id: Optional[str] = None
+    request_id: Optional[str] = None  # while it waits in the queue
+    position: Optional[int] = None  # there
+    # while it waits in the queue: why; `detail` has the same as text, its time by this machine's
+    # clock
+    wait_reason: Optional[Reason] = None
+    array: Optional[str] = None  # an array: the indices of its items, "1-50"
+    at_once: Optional[int] = None  # an array: so many items run at most at the same time
+    items: Optional[ItemCounts] = None  # an array
 
 
 @dataclass(frozen=True)
@@ -510,6 +593,44 @@ class ListTurnsReply:
     gpus: List[TurnGpu]
     host_budget_bytes: int  # for evicted memory
     host_out_bytes: int  # that is evicted now
+
+
+@dataclass(frozen=True)
+class AddJobReply:
+    """What AddJob answers."""
+
+    job: Job
+
+
+@dataclass(frozen=True)
+class ListJobsReply:
+    """What ListJobs answers."""
+
+    jobs: List[Job]
+
+
+@dataclass(frozen=True)
+class ListJobItemsReply:
+    """What ListJobItems answers."""
+
+    items: List[JobItem]
+    next: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class ControlJobReply:
+    """What ControlJob answers."""
+
+    pass
+
+
+@dataclass(frozen=True)
+class ReadJobLogReply:
+    """What ReadJobLog answers."""
+
+    text: str
+    cursor: str
+    missed: bool
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,69 @@ END
   wait "$BACKGROUND_PID" || { cat one && false; }
 }
 
+@test "map runs commands as an array, says how each ended, and leaves nothing behind" {
+  cat >one.py <<'END'
+import gpurota
+script = "echo index $GPUROTA_ARRAY_INDEX; exit %d"
+commands = [["sh", "-c", script % code] for code in (0, 3, 0)] + [["./none"]]
+results = gpurota.map(commands, memory="1G", at_once=2)
+print([(each.index, each.state, each.exit_code, each.output.strip()) for each in results[:3]])
+print(results[3].state, results[3].exit_code, results[3].reason)
+print([each.name for each in gpurota.jobs()])
+try: gpurota.map(commands[:2], memory="1G", name="sweep", check=True)
+except gpurota.ItemsFailed as error: print(error)
+print([(each.name, each.array, each.items.done, each.items.failed) for each in gpurota.jobs()])
+print([(each.index, each.state) for each in gpurota.job_items("sweep")])
+try: gpurota.map(commands, memory="1G", name="sweep")
+except gpurota.Refused as error: print(error)
+try: gpurota.map(commands, memory="1G", at_once=1000)
+except gpurota.InvalidRequest as error: print(error)
+try: gpurota.map(commands, memory="1000G")
+except gpurota.Refused as error: print(error)
+END
+  run -0 python3 one.py
+  echo "$output"
+  [[ ${lines[0]} == "[(1, 'done', 0, 'index 1'), (2, 'failed', 3, 'index 2'), (3, 'done', 0, "* ]]
+  [[ ${lines[1]} == 'failed None cannot-start: '*none* ]]
+  [ "${lines[2]}" = '[]' ]
+  [ "${lines[3]}" = '1 of 2 commands did not end well: 2 (exited 3)' ]
+  [ "${lines[4]}" = "[('sweep', '1-2', 1, 1)]" ]
+  [ "${lines[5]}" = "[(1, 'done'), (2, 'failed')]" ]
+  [[ ${lines[6]} == *sweep* ]]
+  [[ ${lines[7]} == *'from 1 to 256 items of an array can run at once, not 1000'* ]]
+  [[ ${lines[8]} == *'1000 GiB is more than'* ]]
+  gpurota job remove sweep
+}
+
+@test "control-c of map stops the commands and removes the array; one with a name goes on" {
+  python one <<'END'
+import gpurota, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def show(job): print("running", job.items.running)
+gpurota.map([["sleep", "600"]] * 3, memory="1G", at_once=2, on_change=show)
+END
+  wait_until says one 'running 2'
+  kill -INT "$BACKGROUND_PID"
+  wait_until gone "$BACKGROUND_PID"
+  says one KeyboardInterrupt
+  no_jobs() { [ "$(gpurota job list)" = 'no jobs' ]; }
+  wait_until no_jobs
+  wait_until no_leases
+  python two <<'END'
+import gpurota
+def show(job): print("running", job.items.running)
+gpurota.map([["sleep", "600"]] * 3, memory="1G", at_once=2, name="sweep", on_change=show)
+END
+  wait_until says two 'running 2'
+  # A restart of the daemon does not end the waiting.
+  kill_daemon
+  start_daemon
+  kill -0 "$BACKGROUND_PID"
+  gpurota job stop sweep
+  wait_until says two 'gpurota.errors.Cancelled: job sweep was stopped: 3 wait'
+  gpurota job remove sweep
+}
+
 @test "two programs wait in the order of their coming" {
   gpurota reserve --gpus "$(value 'len(gpus)')" --for 1h >taken
   local first second

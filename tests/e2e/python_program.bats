@@ -144,6 +144,6 @@ subprocess.run([word.replace("{connection_file}", "c.json") for word in words], 
     [ "$status" = 0 ]
     count=$((count + 1))
   done
-  [ "$count" = 5 ]
+  [ "$count" = 6 ]
   [ -e jupyter/kernels/gpurota-4g-gpu/kernel.json ]
 }
