@@ -191,6 +191,13 @@ std::string items_text(const ItemCounts& counts) {
   return text;
 }
 
+JobState to_retry(JobState state) {
+  state.phase = Phase::kWaiting;
+  state.end_detail.clear();
+  state.failures = state.brief = 0;
+  return state;
+}
+
 std::size_t& Items::count_of(ItemKind kind) {
   switch (kind) {
     case ItemKind::kDone:
@@ -277,20 +284,13 @@ void Items::rest(std::int64_t index, JobState state) {
   pass_begun();
 }
 
-std::vector<std::int64_t> Items::retry() {
-  std::vector<std::int64_t> changed;
-  for (const auto& [index, state] : resting_) {
-    const ItemKind kind = kind_of(state);
-    if (kind != ItemKind::kDone && kind != ItemKind::kWaiting) changed.push_back(index);
+std::vector<std::int64_t> Items::failed_from(std::int64_t index, std::size_t most) const {
+  std::vector<std::int64_t> failed;
+  for (auto at = resting_.lower_bound(index); at != resting_.end() && failed.size() < most; ++at) {
+    const ItemKind kind = kind_of(at->second);
+    if (kind != ItemKind::kDone && kind != ItemKind::kWaiting) failed.push_back(at->first);
   }
-  for (const std::int64_t index : changed) {
-    JobState state = resting_.at(index);
-    state.phase = Phase::kWaiting;
-    state.end_detail.clear();
-    state.failures = state.brief = 0;
-    rest(index, std::move(state));
-  }
-  return changed;
+  return failed;
 }
 
 void Items::reset() { *this = Items(std::move(indices_)); }

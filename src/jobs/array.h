@@ -72,6 +72,9 @@ struct ItemCounts {
 // "3 running, 12 done, 1 failed, 34 wait".
 std::string items_text(const ItemCounts& counts);
 
+// The state of an item that did not end well, and is to start again.
+JobState to_retry(JobState state);
+
 // The items of one array. Those that have never begun take no memory.
 class Items {
  public:
@@ -96,8 +99,9 @@ class Items {
   // The item does not run: it has ended, or waits (kWaiting) to be started again, or is not to
   // begin (kCancelled).
   void rest(std::int64_t index, JobState state);
-  // Those that did not end well wait again: which, to be stored.
-  std::vector<std::int64_t> retry();
+  bool has_failed() const { return ended_.failed + ended_.unknown + ended_.cancelled > 0; }
+  // The first that did not end well, from this index on: at most so many.
+  std::vector<std::int64_t> failed_from(std::int64_t index, std::size_t most) const;
   // All wait, as if none had begun. Not while one runs.
   void reset();
 

@@ -93,7 +93,12 @@ TEST(Items, ThoseThatDidNotEndWellCanStartAgain) {
   items.rest(2, ended(Phase::kFailed, EndReason::kExited));
   items.rest(3, ended(Phase::kStopped, EndReason::kLeaseLost));
   EXPECT_EQ(items.kind(3), ItemKind::kFailed);
-  EXPECT_EQ(items.retry(), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_TRUE(items.has_failed());
+  EXPECT_EQ(items.failed_from(0, 1), std::vector<std::int64_t>{2});
+  EXPECT_EQ(items.failed_from(3, 9), std::vector<std::int64_t>{3});
+  EXPECT_EQ(items.failed_from(0, 9), (std::vector<std::int64_t>{2, 3}));
+  for (const std::int64_t index : {2, 3}) items.rest(index, to_retry(*items.state_of(index)));
+  EXPECT_FALSE(items.has_failed());
   EXPECT_EQ(items.counts(), (ItemCounts{0, 1, 0, 0, 0, 3}));
   EXPECT_EQ(items.next(), 2);
   EXPECT_EQ(items.begin(2).history.size(), 1U);
@@ -123,7 +128,9 @@ TEST(Items, TheWorstExitStatusIsTheHighest) {
   killed.history.back().code = 9;
   items.rest(4, killed);
   EXPECT_EQ(items.worst_exit_status(), 137);
-  (void)items.retry();
+  for (const std::int64_t index : items.failed_from(0, 9)) {
+    items.rest(index, to_retry(*items.state_of(index)));
+  }
   EXPECT_EQ(items.worst_exit_status(), 0);
 }
 

@@ -186,6 +186,8 @@ bool take_state(JobState& state, std::string_view key, std::string& value) {
     state.end_detail = std::move(value);
   } else if (key == "start_again") {
     state.start_again = value == "1";
+  } else if (key == "retries_items") {
+    state.retries_items = value == "1";
   } else if (key == "removed") {
     state.removed = value == "1";
   } else if (key == "asking") {
@@ -364,6 +366,7 @@ std::string encode(const JobState& state) {
   if (state.asking) out.add("asking", "1");
   if (state.asked) out.add("asked_ms", count_of(*state.asked));
   if (state.keeps_place) out.add("keeps_place", "1");
+  if (state.retries_items) out.add("retries_items", "1");
   if (state.removed) out.add("removed", "1");
   if (state.most_used) out.add("most_used", count_of(*state.most_used));
   for (const RunEnd& end : state.history) {

@@ -47,6 +47,7 @@ struct JobState {
   bool keeps_place = false;
   std::optional<Bytes> most_used{};  // by the lease of the run that is on, as in RunEnd
   bool start_again = false;          // kStopping: `restart`, or `start` meanwhile
+  bool retries_items = false;        // an array: items that did not end well are to wait again
   bool removed = false;              // it goes as soon as its run is over
   std::vector<RunEnd> history;       // the newest last; at most kMaxHistory
 };
@@ -83,6 +84,8 @@ class Supervision {
   // No item of an array runs or is to start. `code`: the exit code of the array. `failed`: how many
   // items did not end well; empty: none.
   Actions on_items_over(Moment now, int code, std::string failed);
+  // An array: whether items that did not end well are still to be made to wait again.
+  void set_retries_items(bool retries) { state_.retries_items = retries; }
   // So much its lease uses now. Not stored by itself.
   void on_use(Bytes used);
 

@@ -16,6 +16,7 @@ import json, sys
 item = [each for each in json.load(sys.stdin)["items"] if each["index"] == int(sys.argv[1])][0]
 sys.exit(0 if eval(sys.argv[2], {"j": item}) else 1)' "$2" "$3"
 }
+no_files() { [ -z "$(ls "$E2E_DIR/state/jobs")" ]; }
 lines_in() { [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
 # Each item does this: says that it is on, and waits for go-INDEX with its exit status.
 until_told='i=$GPUROTA_ARRAY_INDEX; echo $i >>ran
@@ -188,7 +189,6 @@ LINES
   wait_until counts sweep 'i["done"] == 5'
   gpurota job remove --force sweep
   no_job sweep
-  no_files() { [ -z "$(ls "$E2E_DIR/state/jobs")" ]; }
   wait_until no_files
 }
 
@@ -235,6 +235,104 @@ sys.exit(len(json.load(sys.stdin)["requests"]) != 1)'
   wait_until in_state sweep finished
   counts sweep 'i["done"] == 12'
   [ "$(sort -n ran | tr '\n' ' ')" = '1 2 3 4 5 6 7 8 9 10 11 12 ' ]
+}
+
+# all_failed NAME ITEMS: in the store, as if each item had run and failed; the daemon is not there.
+all_failed() {
+  python3 - "$E2E_DIR/state/gpurota.db" "$@" <<'PYTHON'
+import sqlite3, sys
+pairs = {"phase": "failed", "failures": "1", "end_detail": "", "start_again": "0",
+         "end": "1764000000000 1764000001000 exited 3 "}
+state = b"".join(key.encode() + b"\0" + value.encode() + b"\0" for key, value in pairs.items())
+with sqlite3.connect(sys.argv[1]) as store:
+    for job, boot, spec in store.execute("SELECT id, boot_id, spec FROM job").fetchall():
+        if b"name\0" + sys.argv[2].encode() + b"\0" in spec:
+            store.executemany("INSERT OR REPLACE INTO job_item VALUES (?, ?, ?, ?)",
+                              [(job, item, state, boot) for item in range(1, int(sys.argv[3]) + 1)])
+PYTHON
+}
+
+@test "after a kill -9 the next daemon goes on with restart --failed, and begins nothing before" {
+  add sweep --array 1-5000%1 --memory 1G -- sleep 600
+  wait_until counts sweep 'i["running"] == 1'
+  gpurota job stop sweep
+  wait_until in_state sweep stopped
+  local pause
+  for pause in 0 0.01 0.03 0.1; do
+    kill_daemon
+    all_failed sweep 5000
+    start_daemon
+    counts sweep 'i["failed"] == 5000'
+    gpurota job restart sweep --failed
+    sleep "$pause"
+    kill_daemon
+    start_daemon
+    wait_until counts sweep 'i["failed"] == 0 and i["running"] == 1 and i["waiting"] == 4999'
+    gpurota job stop sweep
+    wait_until in_state sweep stopped
+  done
+  # Stopped and started meanwhile, it goes on, and does not begin anew.
+  kill_daemon
+  all_failed sweep 4999
+  start_daemon
+  gpurota job restart sweep --failed
+  gpurota job stop sweep
+  gpurota job start sweep
+  wait_until counts sweep 'i["failed"] == 0 and i["running"] == 1'
+  item_is sweep 2 'len(j["runs"]) == 1'
+}
+
+@test "an array that is stopped or removed when the daemon is killed is stopped, and gone" {
+  add sweep --array 1-40%24 --memory 64M -- sleep 600
+  wait_until counts sweep 'i["running"] == 24'
+  gpurota job stop sweep
+  kill_daemon
+  start_daemon
+  wait_until in_state sweep stopped
+  counts sweep 'i["running"] == 0 and i["waiting"] == 40'
+  gpurota job start sweep
+  wait_until counts sweep 'i["running"] == 24'
+  gpurota job remove --force sweep
+  kill_daemon
+  start_daemon
+  wait_until no_jobs
+  wait_until no_keepers
+  kill_daemon
+  start_daemon
+  wait_until no_files
+}
+
+# The daemon can write no more to any file than there is, as on a full disk.
+fill_disk() { prlimit --pid "$DAEMON_PID" --fsize=0:unlimited; }
+make_room() { prlimit --pid "$DAEMON_PID" --fsize=unlimited:unlimited; }
+
+@test "what becomes of items while the disk is full is stored when there is room again" {
+  add sweep --array 1-4%2 --memory 1G -- sh -c "$until_told"
+  wait_until lines_in ran 2
+  fill_disk
+  told 0 1
+  wait_until counts sweep 'i["done"] == 1'
+  run -1 gpurota job stop 'sweep[4]'
+  run -1 gpurota job add more --array 1-3 --memory 1G -- true
+  no_job more
+  make_room
+  gpurota job stop 'sweep[4]'
+  told 0 2 3
+  wait_until counts sweep 'i["waiting"] == 0 and i["running"] == 0'
+  stored() {
+    python3 - "$E2E_DIR/state/gpurota.db" <<'PYTHON'
+import sqlite3, sys
+with sqlite3.connect("file:" + sys.argv[1] + "?mode=ro", uri=True) as store:
+    rows = store.execute("SELECT state FROM job_item ORDER BY item")
+    states = [row[0].split(b"\0")[1] for row in rows]
+sys.exit(states[:2] != [b"finished", b"finished"] or states[3] != b"cancelled")
+PYTHON
+  }
+  wait_until stored
+  kill_daemon
+  start_daemon
+  counts sweep 'i["cancelled"] == 1 and i["done"] >= 2'
+  [ "$(grep -c '^1$' ran)" = 1 ]
 }
 
 @test "an item whose end was not observed is unknown, and no success" {

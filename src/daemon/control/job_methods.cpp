@@ -150,7 +150,8 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
 }
 
 const QueueEntry* JobMethods::request_of(const JobEntry& job) const {
-  if (job.life.state().phase != jobs::Phase::kRunning) return nullptr;
+  const jobs::JobState& state = job.life.state();
+  if (state.phase != jobs::Phase::kRunning || !state.asking) return nullptr;
   for (const QueueEntry& entry : parts_.tables.requests) {
     if (entry.asked.uid != job.uid || entry.asked.kind != LeaseKind::kJob) continue;
     if (parts_.jobs->job_of(entry.holder.id) == &job) return &entry;

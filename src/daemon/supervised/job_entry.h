@@ -25,10 +25,11 @@ struct JobEntry : Supervised {
   std::optional<jobs::Phase> told{};  // its end, of which its owner has heard
   std::map<GpuUuid, Bytes> used{};    // by its lease, at the last look at each GPU
 
-  jobs::Items items{};        // of an array
-  std::uint64_t array = 0;    // of an item: the array that it is of; 0: it is none
-  std::int64_t index = 0;     // of an item
-  bool goes_on_soon = false;  // an array: its next item is about to be looked for
+  jobs::Items items{};                      // of an array
+  ports::EventLoop::SourcePtr next_step{};  // of an array: JobItems takes it soon
+  std::int64_t retry_from = 0;              // of an array that retries items: the next one
+  std::uint64_t array = 0;                  // of an item: the number of its array; 0: no item
+  std::int64_t index = 0;                   // of an item
 
   bool is_removed() const { return life.state().removed; }
 };

@@ -19,6 +19,17 @@ std::string failed_text(const jobs::Items& items) {
   return fmt::format("{} of {} items did not end well: {}", failed, all, items_text(counts));
 }
 
+// What one step does: no longer than a call of a client takes.
+constexpr std::size_t kStopsInAStep = 8;
+constexpr std::size_t kRetriesInAStep = 64;
+constexpr std::size_t kForgetsInAStep = 4;
+constexpr Duration kStoreAgain = std::chrono::seconds(1);
+
+bool is_told_to_stop(const jobs::JobState& state) {
+  return state.phase == jobs::Phase::kStopping && !state.start_again &&
+         state.end_reason == jobs::EndReason::kStopped;
+}
+
 bool is_under_way(jobs::Phase phase) {
   return phase == jobs::Phase::kRunning || phase == jobs::Phase::kStopping;
 }
@@ -82,23 +93,28 @@ void JobItems::put_to_rest(std::uint64_t run) {
   if (array == parts_.jobs.end()) return;
   array->second.items.rest(index_of(run), resting_state(array->second, item.mapped().life.state()));
   parts_.supervisor.settle(item.mapped());
-  go_on_soon(array->second);
+  take_step_soon(array->second);
   // One that is removed goes with its last item. Which that is is known when all are taken up.
   if (restored_ && array->second.is_removed()) parts_.settle(array_of(run));
 }
 
-// Later, as each step may be followed by the next one at once.
-void JobItems::go_on_soon(JobEntry& array) {
-  if (std::exchange(array.goes_on_soon, true)) return;
-  parts_.loop.post([this, id = array.id] { go_on(id); });
+// With the urgency of clients, so that neither these nor the array waits for the other for long.
+void JobItems::take_step_soon(JobEntry& array, Duration pause) {
+  if (array.next_step) return;
+  array.next_step = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kClient,
+                                          [this, id = array.id] {
+                                            const auto at = parts_.jobs.find(id);
+                                            if (at == parts_.jobs.end()) return;
+                                            const auto this_step = std::move(at->second.next_step);
+                                            take_step(id);
+                                          });
 }
 
-void JobItems::go_on(std::uint64_t id) {
-  const auto at = parts_.jobs.find(id);
-  if (at == parts_.jobs.end()) return;
-  JobEntry& array = at->second;
-  array.goes_on_soon = false;
+void JobItems::take_step(std::uint64_t id) {
+  JobEntry& array = parts_.jobs.at(id);
   const jobs::Phase phase = array.life.state().phase;
+  if (phase == jobs::Phase::kStopping && stop_some(array)) return;
+  if (array.life.state().retries_items && !array.is_removed()) return retry_some(array);
   const auto next = array.items.next();
   const bool runs = phase == jobs::Phase::kRunning;
   const bool has_room = array.items.on().size() < static_cast<std::size_t>(array.spec.at_once);
@@ -106,7 +122,7 @@ void JobItems::go_on(std::uint64_t id) {
     JobEntry& item = make(array, *next);
     parts_.carry_out(item, item.life.start(parts_.now()));
     parts_.settle(item.id);
-    return go_on_soon(array);
+    return take_step_soon(array);
   }
   const bool over = runs ? array.items.is_over() : array.items.on().empty();
   if (!is_under_way(phase) || !over) return;
@@ -116,19 +132,65 @@ void JobItems::go_on(std::uint64_t id) {
 }
 
 void JobItems::stop(JobEntry& array) {
-  const std::set<std::int64_t> on = array.items.on();
+  // One that waits for the disk is not waited for.
+  array.next_step.reset();
+  take_step_soon(array);
+}
+
+// False: all that run have been told to stop.
+bool JobItems::stop_some(JobEntry& array) {
+  const std::uint64_t id = array.id;
   const std::string by = array.life.state().end_detail;
-  for (const std::int64_t index : on) {
+  std::vector<std::uint64_t> runs;
+  for (const std::int64_t index : array.items.on()) {
     const auto item = runs_.find(run_of(array.id, index));
-    if (item == runs_.end()) continue;
-    parts_.carry_out(item->second, item->second.life.stop(parts_.now(), by));
-    parts_.settle(item->first);
+    if (item == runs_.end() || is_told_to_stop(item->second.life.state())) continue;
+    runs.push_back(item->first);
+    if (runs.size() == kStopsInAStep) break;
   }
+  for (const std::uint64_t run : runs) {
+    JobEntry& item = runs_.at(run);
+    parts_.carry_out(item, item.life.stop(parts_.now(), by));
+    parts_.settle(run);
+  }
+  // An array that is removed goes with its last item.
+  const auto there = parts_.jobs.find(id);
+  if (!runs.empty() && there != parts_.jobs.end()) take_step_soon(there->second);
+  return !runs.empty();
+}
+
+// Nothing of the array starts before all of them wait again: after a kill -9 it begins anew, and
+// would take an item that has failed once more for one that is still to start again.
+void JobItems::retry_some(JobEntry& array) {
+  const auto failed = array.items.failed_from(array.retry_from, kRetriesInAStep);
+  if (failed.empty()) {
+    array.life.set_retries_items(false);
+    array.retry_from = 0;
+    take_step_soon(array);
+    return parts_.settle(array.id);
+  }
+  std::vector<jobs::JobState> states;
+  std::vector<ports::StoredItem> rows;
+  for (const std::int64_t index : failed) {
+    states.push_back(jobs::to_retry(*array.items.state_of(index)));
+    rows.push_back(row_of(index, states.back()));
+  }
+  if (const auto saved = parts_.supervisor.store()->save_items(array.id, rows, false); !saved) {
+    log::warn("cannot store that items start again, trying again",
+              {{"job", array.spec.name}, {"error", saved.error().message}});
+    return take_step_soon(array, kStoreAgain);
+  }
+  for (std::size_t i = 0; i < failed.size(); ++i) {
+    array.items.rest(failed[i], std::move(states[i]));
+  }
+  array.retry_from = failed.back() + 1;
+  take_step_soon(array);
 }
 
 Result<void> JobItems::reset(JobEntry& array) {
   GPUROTA_TRY(parts_.supervisor.store()->save_items(array.id, {}, true));
   array.items.reset();
+  array.life.set_retries_items(false);
   return {};
 }
 
@@ -170,18 +232,13 @@ Result<void> JobItems::retry(std::uint64_t id) {
                                             "it again",
                                             array.spec.name));
   }
-  jobs::Items items = array.items;
-  std::vector<ports::StoredItem> rows;
-  for (const std::int64_t index : items.retry()) {
-    rows.push_back(row_of(index, *items.state_of(index)));
-  }
-  if (rows.empty()) {
+  if (!array.items.has_failed()) {
     return fail(Code::kInvalid, fmt::format("no item of {} has failed: {}", array.spec.name,
                                             items_text(count(array))));
   }
   GPUROTA_ASSIGN_OR_RETURN(const std::optional<bool> chained, start_of(array));
-  GPUROTA_TRY(parts_.supervisor.store()->save_items(array.id, rows, false));
-  array.items = std::move(items);
+  array.life.set_retries_items(true);
+  array.retry_from = 0;
   return start_again(array, chained);
 }
 
@@ -220,24 +277,26 @@ Result<void> JobItems::control(std::uint64_t id, std::int64_t index, What what,
   return start_again(array, chained);
 }
 
-// Some at a time: each is several files, and others wait for the loop meanwhile. A daemon
-// that is killed leaves the rest to the next one.
-void JobItems::forget_runs(std::vector<std::uint64_t> runs) {
-  constexpr std::size_t kAtATime = 8;
-  for (std::size_t i = 0; i < kAtATime && !runs.empty(); ++i) {
-    if (const auto gone = parts_.supervisor.files().forget(runs.back()); !gone) {
+// Each is several files, and others wait for the loop meanwhile. A daemon that is killed leaves the
+// rest to the next one.
+void JobItems::forget_some() {
+  forget_timer_.reset();
+  for (std::size_t i = 0; i < kForgetsInAStep && !forgotten_.empty(); ++i) {
+    if (const auto gone = parts_.supervisor.files().forget(forgotten_.back()); !gone) {
       log::warn("cannot remove what an item left", {{"error", gone.error().message}});
     }
-    runs.pop_back();
+    forgotten_.pop_back();
   }
-  if (runs.empty()) return;
-  parts_.loop.post([this, runs = std::move(runs)]() mutable { forget_runs(std::move(runs)); });
+  if (forgotten_.empty()) return;
+  forget_timer_ = parts_.loop.add_timer(parts_.loop.now(), ports::Urgency::kHousekeeping,
+                                        [this] { forget_some(); });
 }
 
 void JobItems::forget(const JobEntry& array) {
-  std::vector<std::uint64_t> runs;
-  for (const std::int64_t index : array.items.known()) runs.push_back(run_of(array.id, index));
-  forget_runs(std::move(runs));
+  for (const std::int64_t index : array.items.known()) {
+    forgotten_.push_back(run_of(array.id, index));
+  }
+  if (!forget_timer_) forget_some();
 }
 
 Result<void> JobItems::take_up(JobEntry& array, const ports::StoredItem& stored) {
@@ -267,7 +326,7 @@ void JobItems::take_spec(JobEntry& array) {
     item->second.spec = item_spec(array.spec, index);
     item->second.life.set_policy(parts_.policy_of(item->second.spec));
   }
-  if (array.spec.is_array()) go_on_soon(array);
+  if (array.spec.is_array()) take_step_soon(array);
 }
 
 }  // namespace gpurota::daemon

@@ -46,22 +46,24 @@ class JobItems {
 
   enum class What { kStart, kStop, kRestart };
   Result<void> control(std::uint64_t array, std::int64_t index, What what, const std::string& by);
-  // Those that did not end well start again.
+  // Those that did not end well start again: soon, some at a time, also after a kill -9.
   Result<void> retry(std::uint64_t array);
   // All wait, as if none had begun.
   Result<void> reset(JobEntry& array);
-  // The array is stopped, and goes on with these when it is started.
+  // The array is being stopped: so are its items, soon, and it goes on with these when it is
+  // started.
   void stop(JobEntry& array);
   // The next starts are made of another spec.
   void take_spec(JobEntry& array);
 
-  // Soon the next item is started, if it may be, or the array ends.
-  void go_on_soon(JobEntry& array);
+  // Soon, as a step of its own, something is done that is to be done for the array: its next item
+  // is started, items are stopped, or made to wait again, or the array ends.
+  void take_step_soon(JobEntry& array, Duration pause = {});
   // An item that has ended.
   void put_to_rest(std::uint64_t run);
   // Writes it to the store.
   Result<void> store(std::uint64_t run);
-  // Removes the files of all its items.
+  // Removes the files of all its items, some at a time.
   void forget(const JobEntry& array);
 
   // After a start of the daemon: what is known of an item.
@@ -72,14 +74,18 @@ class JobItems {
  private:
   JobEntry& make(JobEntry& array, std::int64_t index);
   jobs::JobState resting_state(const JobEntry& array, jobs::JobState state) const;
-  void go_on(std::uint64_t id);
+  void take_step(std::uint64_t id);
+  bool stop_some(JobEntry& array);
+  void retry_some(JobEntry& array);
   ports::StoredItem row_of(std::int64_t index, const jobs::JobState& state) const;
   Result<std::optional<bool>> start_of(const JobEntry& array) const;
   Result<void> start_again(JobEntry& array, std::optional<bool> chained);
-  void forget_runs(std::vector<std::uint64_t> runs);
+  void forget_some();
 
   Parts parts_;
   JobEntries runs_;
+  std::vector<std::uint64_t> forgotten_;  // runs whose files are to be removed
+  ports::EventLoop::SourcePtr forget_timer_;
   bool restored_ = false;
 };
 

@@ -145,7 +145,8 @@ Result<void> Jobs::control(std::uint64_t id, What what, const std::string& by) {
                       "'gpurota job stop {0}' first, or restart single items, {0}[7]",
                       name));
     }
-    if (rests && (what == What::kRestart || job.items.is_over())) GPUROTA_TRY(items_.reset(job));
+    const bool over = job.items.is_over() && !job.life.state().retries_items;
+    if (rests && (what == What::kRestart || over)) GPUROTA_TRY(items_.reset(job));
   }
   switch (what) {
     case What::kStart:
@@ -285,11 +286,11 @@ void Jobs::settle(std::uint64_t id) {
   arm(job);
   if (job.array != 0) {
     if (const auto array = entries_.find(job.array); array != entries_.end()) {
-      items_.go_on_soon(array->second);
+      items_.take_step_soon(array->second);
     }
     return;
   }
-  if (job.spec.is_array()) items_.go_on_soon(job);
+  if (job.spec.is_array()) items_.take_step_soon(job);
   if (const auto kind = end_to_tell(job); kind && parts_.on_end) {
     const jobs::JobState& state = job.life.state();
     parts_.on_end(job.uid, *kind, job.spec.name,

@@ -5,30 +5,33 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
+
+#include <unistd.h>
 
 namespace gpurota::daemon {
 namespace {
 
 constexpr const char* kKeeperPrefix = "keeper-";
 constexpr Duration kPace = std::chrono::seconds(1);
-// Longer than the end of a lease may take: its group is below this one.
+// Longer than the end of a lease may take: the lease's group is below the keeper's.
 constexpr int kMostTries = 120;
+constexpr int kAtATime = 4;
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
-void KeeperCgroups::make(pid_t keeper, const std::string& name) {
-  // With the pid, since another daemon may have a job of this number.
-  const std::string own =
-      fmt::format("{}{}{}-{}", ports::kCgroupPrefix, kKeeperPrefix, name, keeper);
-  auto cgroup = processes_.cgroups().make_below(keeper, own);
-  if (cgroup) {
-    std::erase_if(left_, [&](const Left& left) { return left.cgroup == *cgroup; });
-    of_[keeper] = std::move(*cgroup);
-  } else {
-    log::debug("no cgroup for a keeper", {{"name", name}, {"error", cgroup.error().message}});
-  }
+std::string KeeperCgroups::name(const std::string& run) {
+  const std::string ours = processes_.cgroups().of(::getpid());
+  // With the time, since another daemon may have a job of this number.
+  return ours.empty() ? ours
+                      : fmt::format("{}/{}{}{}-{}", ours, ports::kCgroupPrefix, kKeeperPrefix, run,
+                                    loop_.now().time_since_epoch().count());
+}
+
+void KeeperCgroups::note(pid_t keeper, std::string cgroup) {
+  if (!cgroup.empty()) of_[keeper] = std::move(cgroup);
 }
 
 void KeeperCgroups::take_up(pid_t keeper) {
@@ -40,27 +43,39 @@ void KeeperCgroups::take_up(pid_t keeper) {
 void KeeperCgroups::on_end(pid_t keeper) {
   const auto it = of_.find(keeper);
   if (it == of_.end()) return;
-  left_.push_back({std::move(it->second)});
+  left_.emplace(loop_.now(), Left{std::move(it->second)});
   of_.erase(it);
-  tidy();
+  arm();
 }
 
-// Only what is empty can be removed.
-void KeeperCgroups::tidy() {
+void KeeperCgroups::arm() {
   timer_.reset();
-  std::erase_if(left_, [this](Left& left) {
-    const auto members = processes_.cgroups().members(left.cgroup);
-    if ((!members || !members->empty()) && ++left.tries < kMostTries) return false;
-    const auto removed = processes_.cgroups().remove(left.cgroup);
-    if (!removed && ++left.tries < kMostTries) return false;
-    if (!removed) {
-      log::warn("cannot remove the cgroup of a keeper, leaving it",
-                {{"error", removed.error().message}});
-    }
-    return true;
-  });
   if (left_.empty()) return;
-  timer_ = loop_.add_timer(loop_.now() + kPace, ports::Urgency::kHousekeeping, [this] { tidy(); });
+  timer_ = loop_.add_timer(left_.begin()->first, ports::Urgency::kHousekeeping, [this] { tidy(); });
+}
+
+// Some groups at a time, as others wait for the loop meanwhile. Only an empty group can be removed.
+void KeeperCgroups::tidy() {
+  const TimePoint now = loop_.now();
+  for (int i = 0; i < kAtATime && !left_.empty() && left_.begin()->first <= now; ++i) {
+    Left left = std::move(left_.begin()->second);
+    left_.erase(left_.begin());
+    const auto members = processes_.cgroups().members(left.cgroup);
+    const bool is_last_try = ++left.tries >= kMostTries;
+    if ((!members || !members->empty()) && !is_last_try) {
+      left_.emplace(now + kPace, std::move(left));
+      continue;
+    }
+    const auto removed = processes_.cgroups().remove(left.cgroup);
+    if (removed) continue;
+    if (!is_last_try) {
+      left_.emplace(now + kPace, std::move(left));
+      continue;
+    }
+    log::warn("cannot remove the cgroup of a keeper, leaving it",
+              {{"error", removed.error().message}});
+  }
+  arm();
 }
 
 }  // namespace gpurota::daemon

@@ -1,6 +1,7 @@
-// Control groups of their own for keepers that are children of the daemon: where systemd makes
-// units of them they have one. Below the daemon's own group, so that nobody leaves a limit. Used by
-// Jobs and Fillers, on the state thread. Nothing is killed here: a run's end is that of its lease.
+// Control groups for keepers that are children of the daemon. (A keeper that systemd has made a
+// unit of has the unit's group.) The groups are below the daemon's own, so that nobody leaves a
+// limit. Used by Supervisor, on the state thread. Nothing is killed here: a run ends with its
+// lease.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -8,7 +9,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 namespace gpurota::daemon {
 
@@ -17,12 +17,15 @@ class KeeperCgroups {
   KeeperCgroups(ports::EventLoop& loop, ports::Processes& processes)
       : loop_(loop), processes_(processes) {}
 
-  // Before the keeper executes; `name` tells it from others: "job-7". Without a writable control
-  // group v2: nothing.
-  void make(pid_t keeper, const std::string& name);
-  // One that an earlier daemon started.
+  // The group for the keeper of a run ("job-7"), which makes and enters the group itself
+  // (keeper::Launcher::start): to move a process takes up to 20 ms, for which the loop would wait.
+  // Empty where there is no control group v2.
+  std::string name(const std::string& run);
+  // The keeper of this group.
+  void note(pid_t keeper, std::string cgroup);
+  // A keeper that an earlier daemon started.
   void take_up(pid_t keeper);
-  // It has ended. What it leaves behind may still be there for a while.
+  // The keeper has ended, and processes that it leaves behind may be in the group for a while.
   void on_end(pid_t keeper);
 
   std::size_t left_behind() const { return left_.size(); }
@@ -32,12 +35,13 @@ class KeeperCgroups {
     std::string cgroup;
     int tries = 0;
   };
+  void arm();
   void tidy();
 
   ports::EventLoop& loop_;
   ports::Processes& processes_;
   std::map<pid_t, std::string> of_;
-  std::vector<Left> left_;
+  std::multimap<TimePoint, Left> left_;  // by when they are to be removed
   ports::EventLoop::SourcePtr timer_;
 };
 

@@ -2,38 +2,49 @@
 
 #include "daemon/gpus/fake_world_test.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <unistd.h>
 
 namespace gpurota::daemon {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::StartsWith;
 
 class KeeperCgroupsTest : public FakeWorldTest {
  protected:
+  KeeperCgroupsTest() { processes.cgroups().put(::getpid(), "/daemon", 0); }
+  // A keeper that has entered its group.
+  pid_t start(KeeperCgroups& of, const std::string& run) {
+    const std::string group = of.name(run);
+    const pid_t keeper = processes.spawn();
+    if (!group.empty()) processes.cgroups().put(keeper, group, 0);
+    of.note(keeper, group);
+    return keeper;
+  }
+
   KeeperCgroups groups{loop, processes};
 };
 
 TEST_F(KeeperCgroupsTest, WhatAKeeperStartsIsInItsGroup) {
-  const pid_t keeper = processes.spawn();
-  groups.make(keeper, "job-7");
+  const pid_t keeper = start(groups, "job-7");
   const std::string group = processes.cgroups().of(keeper);
-  EXPECT_TRUE(group.ends_with("/gpurota-keeper-job-7-" + std::to_string(keeper))) << group;
+  EXPECT_THAT(group, StartsWith("/daemon/gpurota-keeper-job-7-"));
   EXPECT_EQ(processes.cgroups().of(processes.spawn({1000, keeper})), group);
 }
 
 TEST_F(KeeperCgroupsTest, AnotherDaemonsJobOfTheSameNumberHasItsOwn) {
   KeeperCgroups others{loop, processes};
-  const pid_t keeper = processes.spawn();
-  const pid_t theirs = processes.spawn();
-  groups.make(keeper, "job-7");
-  others.make(theirs, "job-7");
+  const pid_t keeper = start(groups, "job-7");
+  loop.pass(1ms);
+  const pid_t theirs = start(others, "job-7");
   EXPECT_NE(processes.cgroups().of(keeper), processes.cgroups().of(theirs));
 }
 
 TEST_F(KeeperCgroupsTest, TheGroupGoesWhenTheLastOfItHasGone) {
-  const pid_t keeper = processes.spawn();
-  groups.make(keeper, "job-7");
+  const pid_t keeper = start(groups, "job-7");
   const std::string group = processes.cgroups().of(keeper);
   const pid_t stray = processes.spawn({1000, keeper});
   processes.die(keeper);
@@ -48,14 +59,26 @@ TEST_F(KeeperCgroupsTest, TheGroupGoesWhenTheLastOfItHasGone) {
 }
 
 TEST_F(KeeperCgroupsTest, ANewDaemonTidiesUpAfterTheKeepersThatItFinds) {
-  const pid_t keeper = processes.spawn();
-  groups.make(keeper, "job-7");
+  const pid_t keeper = start(groups, "job-7");
   const std::string group = processes.cgroups().of(keeper);
   KeeperCgroups next{loop, processes};
   next.take_up(keeper);
   processes.die(keeper);
   next.on_end(keeper);
+  loop.advance(1ms);
   EXPECT_FALSE(processes.cgroups().exists(group));
+}
+
+TEST_F(KeeperCgroupsTest, ManyGroupsGo) {
+  std::vector<pid_t> keepers;
+  for (int i = 0; i < 50; ++i) keepers.push_back(start(groups, "job-" + std::to_string(i)));
+  for (const pid_t keeper : keepers) {
+    processes.die(keeper);
+    groups.on_end(keeper);
+  }
+  EXPECT_EQ(groups.left_behind(), 50U) << "not while others wait for the loop";
+  loop.advance(1ms);
+  EXPECT_EQ(groups.left_behind(), 0U);
 }
 
 TEST_F(KeeperCgroupsTest, AGroupThatIsNoneOfOursIsLeftAlone) {
@@ -66,10 +89,9 @@ TEST_F(KeeperCgroupsTest, AGroupThatIsNoneOfOursIsLeftAlone) {
   EXPECT_EQ(groups.left_behind(), 0U);
 }
 
-TEST_F(KeeperCgroupsTest, WithoutWritableControlGroupsThereAreNone) {
-  processes.cgroups().set_available(false);
-  const pid_t keeper = processes.spawn();
-  groups.make(keeper, "job-7");
+TEST_F(KeeperCgroupsTest, WithoutControlGroupsThereAreNone) {
+  processes.cgroups().forget(::getpid());
+  const pid_t keeper = start(groups, "job-7");
   groups.on_end(keeper);
   EXPECT_EQ(groups.left_behind(), 0U);
 }

@@ -64,13 +64,15 @@ Result<TrackedProcess> Supervisor::watch(std::uint64_t run, pid_t keeper) {
 
 Result<void> Supervisor::launch(std::uint64_t run, const Supervised& entry,
                                 const jobs::JobSpec& spec, Bytes log) {
+  const bool ours = parts_.systemd_run.empty();
+  const std::string cgroup = ours ? cgroups_.name(fmt::format("{}-{}", what_, run)) : "";
   GPUROTA_ASSIGN_OR_RETURN(
       const pid_t pid,
-      launcher_.start(
-          run, {entry.uid, entry.user, parts_.gpurota, parts_.runtime_dir, spec, log},
-          [&](pid_t keeper) { cgroups_.make(keeper, fmt::format("{}-{}", what_, run)); }));
+      launcher_.start(run, {entry.uid, entry.user, parts_.gpurota, parts_.runtime_dir, spec, log},
+                      cgroup));
+  cgroups_.note(pid, cgroup);
   Run& started = runs_[run];
-  started.starting = !parts_.systemd_run.empty();
+  started.starting = !ours;
   auto keeper = watch(run, pid);
   if (keeper) {
     started.keeper = std::move(*keeper);
