@@ -12,26 +12,27 @@ interface Part {
 const PERIOD_MS = 1000;
 const MOST_BYTES = 64 * 1024;
 
-// `whose`: name and user, as the protocol takes them.
-function useLog(name: string, user: string): { text: string; error: string } {
+// `item`: of an array.
+function useLog(name: string, item: number | undefined, user: string): { text: string; error: string } {
   const [log, setLog] = useState({ text: "", error: "" });
   const cursor = useRef<string | null>(null);
   usePeriodically(async (wanted) => {
     try {
       const from = cursor.current === null ? { bytes: MOST_BYTES } : { cursor: cursor.current };
-      const part = await call<Part>("ReadJobLog", { name, user, ...from });
+      const part = await call<Part>("ReadJobLog", { name, item, user, ...from });
       if (!wanted()) return;
       cursor.current = part.cursor;
       if (part.text !== "" || part.missed) setLog((old) => ({ text: (old.text + (part.missed ? "…\n" : "") + part.text).slice(-MOST_BYTES), error: "" }));
     } catch (error) {
       if (wanted()) setLog((old) => ({ ...old, error: (error as Error).message }));
     }
-  }, PERIOD_MS, true, name);
+  }, PERIOD_MS, true, `${name} ${item ?? ""}`);
   return log;
 }
 
-export function JobLog({ name, user, onClose }: { name: string; user: string; onClose: () => void }) {
-  const { text, error } = useLog(name, user);
+export function JobLog({ name, item, user, onClose }: { name: string; item: number | undefined; user: string; onClose: () => void }) {
+  const { text, error } = useLog(name, item, user);
+  const called = item === undefined ? name : `${name}[${item}]`;
   const pane = useRef<HTMLPreElement>(null);
   const follows = useRef(true);
   useEffect(() => { if (pane.current && follows.current) pane.current.scrollTop = pane.current.scrollHeight; }, [text]);
@@ -42,7 +43,7 @@ export function JobLog({ name, user, onClose }: { name: string; user: string; on
   return (
     <section class="panel log" aria-labelledby="log-title">
       <div class="title">
-        <h3 id="log-title">Output of {name}</h3>
+        <h3 id="log-title">Output of {called}</h3>
         <button type="button" class="small" onClick={onClose}>Close</button>
       </div>
       {error !== "" && <p class="trouble">The output cannot be had: {error}.</p>}
