@@ -154,7 +154,7 @@ ItemKind kind_of(const JobState& state) {
       return ItemKind::kDone;
     case Phase::kFailed:
       return last == EndReason::kUnknown ? ItemKind::kUnknown : ItemKind::kFailed;
-    // Nobody who had the array wanted it where it left for a booking, or its lease was taken away.
+    // The owner did not stop an item that left for a booking, or whose lease was taken away.
     case Phase::kStopped:
       return last == EndReason::kStopped ? ItemKind::kCancelled : ItemKind::kFailed;
     case Phase::kCancelled:

@@ -1,5 +1,5 @@
-// Arrays: a job of many items, each with an index, of which some run at the same time. Which items
-// there are, how far they are, and which one starts next. Pure.
+// Arrays: a job of many items, each with an index, of which some run at the same time. These
+// classes say which items there are, how far each is, and which one starts next. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -15,11 +15,11 @@
 
 namespace gpurota::jobs {
 
-// Of one array.
+// The bounds of one array.
 inline constexpr std::size_t kMostItems = 10'000;
 inline constexpr std::int64_t kMostIndex = 9'999'999;
 inline constexpr int kMostAtOnce = 256;
-inline constexpr int kUsualAtOnce = 64;  // where nobody says how many
+inline constexpr int kUsualAtOnce = 64;  // unless the owner says how many
 
 // The indices of an array: ranges in rising order, apart from each other.
 class Indices {
@@ -29,9 +29,9 @@ class Indices {
     bool operator==(const Range&) const = default;
   };
 
-  // None.
+  // No indices.
   Indices() = default;
-  // From 1 to this.
+  // The indices from 1 to `count`.
   static Indices up_to(std::size_t count);
   // "1-50", "1,4,7-9". kInvalid, with what to write instead.
   static Result<Indices> parse(std::string_view text);
@@ -39,7 +39,7 @@ class Indices {
   bool empty() const { return ranges_.empty(); }
   std::size_t count() const;
   bool has(std::int64_t index) const;
-  // The first that is not below this.
+  // The first index that is not below this one.
   std::optional<std::int64_t> from(std::int64_t index) const;
   bool operator==(const Indices&) const = default;
 
@@ -56,13 +56,13 @@ struct ArrayText {
 Result<ArrayText> parse_array(std::string_view text);
 Result<void> check_at_once(std::int64_t at_once);
 
-// How far an item is. kCancelled: by a person, before its end or before its start.
+// How far an item is. kCancelled: a person stopped the item, before its end or before its start.
 enum class ItemKind { kWaiting, kRunning, kDone, kFailed, kUnknown, kCancelled };
 const char* to_string(ItemKind kind);  // "waiting", "running", "done", …: stable
-// Of one that does not run.
+// The kind of an item that does not run.
 ItemKind kind_of(const JobState& state);
-// Of one that does not run, as a shell has it: the exit code of the last run, 128 and the signal
-// that killed it; 0 for kDone alone, and 1 where there is no other code.
+// The exit status of an item that does not run, as a shell has it: the exit code of the last run,
+// or 128 and the signal that killed it. 0 for kDone alone, and 1 where there is no other code.
 int exit_status_of(const JobState& state);
 
 struct ItemCounts {
@@ -72,37 +72,38 @@ struct ItemCounts {
 // "3 running, 12 done, 1 failed, 34 wait".
 std::string items_text(const ItemCounts& counts);
 
-// The state of an item that did not end well, and is to start again.
+// The state of an item that did not end well and is to start again.
 JobState to_retry(JobState state);
 
-// The items of one array. Those that have never begun take no memory.
+// The items of one array. An item that has never begun takes no memory.
 class Items {
  public:
   explicit Items(Indices indices = {}) : indices_(std::move(indices)) {}
 
   const Indices& indices() const { return indices_; }
   ItemCounts counts() const;
-  // Which starts next: first those that are to be started again.
+  // The item that starts next. Items that are to start again come first.
   std::optional<std::int64_t> next() const;
   bool is_over() const { return on_.empty() && !next(); }
   const std::set<std::int64_t>& on() const { return on_; }
-  // Of one that has begun or is cancelled, and does not run; nullptr: of another one.
+  // The state of an item that has begun or is cancelled, and does not run; nullptr for any other
+  // item.
   const JobState* state_of(std::int64_t index) const;
-  // Those that have begun or are cancelled, and do not run.
+  // The items that have begun or are cancelled, and do not run.
   std::vector<std::int64_t> known() const;
   ItemKind kind(std::int64_t index) const;
-  // The highest exit status of the items that have ended. Looks at each of them.
+  // The highest exit status of the items that have ended. Takes time for each of them.
   int worst_exit_status() const;
 
-  // The item runs from now on; returns what was known of it.
+  // The item runs from now on. Returns the state that it had.
   JobState begin(std::int64_t index);
-  // The item does not run: it has ended, or waits (kWaiting) to be started again, or is not to
-  // begin (kCancelled).
+  // The item does not run any more: it has ended, waits to be started again (kWaiting), or is not
+  // to begin (kCancelled).
   void rest(std::int64_t index, JobState state);
   bool has_failed() const { return ended_.failed + ended_.unknown + ended_.cancelled > 0; }
-  // The first that did not end well, from this index on: at most so many.
+  // The first items that did not end well, from this index on: at most `most`.
   std::vector<std::int64_t> failed_from(std::int64_t index, std::size_t most) const;
-  // All wait, as if none had begun. Not while one runs.
+  // Makes all items wait, as if none had begun. Do not call while one runs.
   void reset();
 
  private:
@@ -112,8 +113,8 @@ class Items {
   Indices indices_;
   std::map<std::int64_t, JobState> resting_;
   std::set<std::int64_t> on_, again_;
-  std::int64_t fresh_from_ = 0;  // the first that has not begun is not below it
-  ItemCounts ended_;             // of resting_, but for those that wait
+  std::int64_t fresh_from_ = 0;  // every item below it has begun, or is cancelled
+  ItemCounts ended_;             // of the items in resting_, except for those that wait
 };
 
 }  // namespace gpurota::jobs

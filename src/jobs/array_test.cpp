@@ -134,7 +134,7 @@ TEST(Items, TheWorstExitStatusIsTheHighest) {
   EXPECT_EQ(items.worst_exit_status(), 0);
 }
 
-// As a daemon hears of them that has just started.
+// A daemon that has just started takes up items in any order.
 TEST(Items, CanBeToldInAnyOrder) {
   Items items(*Indices::parse("1-5"));
   items.rest(2, ended(Phase::kFinished, EndReason::kExited));

@@ -1,6 +1,6 @@
-// Chains: whether a job that waits for the end of others (--after-success, --after-end) goes on,
-// by how far these are. Nothing is kept of it: a daemon that was killed decides the same again.
-// Pure.
+// Chains: whether a job that waits for the end of others (--after-success, --after-end) goes on.
+// The states of those others decide, and nothing else is stored, so that after a kill -9 the next
+// daemon decides the same. Pure.
 #pragma once
 
 #include "jobs/job.h"
@@ -11,16 +11,16 @@ namespace gpurota::jobs {
 
 enum class Link { kSuccess, kEnd };
 
-// How far a job is that others wait for.
+// The state of a job that others wait for.
 struct Before {
   Phase phase = Phase::kStopped;
   bool ran = false;      // a run of it has ended
-  bool removed = false;  // it goes as soon as its run is over
+  bool removed = false;  // the job is dropped as soon as its run is over
 };
 
 enum class Verdict { kMet, kWaits, kNever };
-// `before`: nothing if there is no such job any more. One that was stopped and has never run may
-// still be started, so it is waited for.
+// `before`: nothing if the job is no longer there. A job that was stopped and has never run may
+// still be started, so others continue to wait for it.
 Verdict verdict_of(Link link, const std::optional<Before>& before);
 
 }  // namespace gpurota::jobs

@@ -1,5 +1,5 @@
-// A job: a command that the daemon looks after. What its owner said of it, and how its runs ended.
-// Plain data.
+// A job: a command that the daemon looks after, with the words for its restarts, its output, the
+// ends of its runs and its phases. Plain data.
 #pragma once
 
 #include "base/bytes.h"
@@ -13,18 +13,18 @@
 
 namespace gpurota::jobs {
 
-// What happens when a run ends by itself.
+// Whether a job is started again when a run ends by itself.
 enum class RestartPolicy { kNo, kOnFailure, kAlways };
 const char* to_string(RestartPolicy policy);  // "no", "on-failure", "always"
 std::optional<RestartPolicy> parse_restart_policy(std::string_view word);
 
-// Where what it prints goes.
+// Where the output of a job goes.
 enum class Output { kFile, kJournal };
 const char* to_string(Output output);  // "file", "journal"
 std::optional<Output> parse_output(std::string_view word);
 
-// Why a run ended. What we did to it (stop, time, limit) is the reason even if it then exits with a
-// code of its own.
+// Why a run ended. If the daemon ended the run (stop, time, limit), that is the reason, even if the
+// run then exits with a code of its own.
 enum class EndReason {
   kExited,       // with `code`
   kSignalled,    // by signal `code`, not one of ours
@@ -53,10 +53,10 @@ struct RunEnd {
   bool operator==(const RunEnd&) const = default;
 };
 
-// kWaiting: for its lease, in the queue like everybody. kBackingOff: for the time of its next
-// start. kFinished: ended and not to be started again. kFailed: the same, and not as it should
-// have. kChained: for the end of other jobs (jobs/chain.h). kCancelled: another job has ended so
-// that this one cannot start.
+// kWaiting: waits for its lease, in the queue like everybody. kBackingOff: waits for the time of
+// its next start. kFinished: ended and not to be started again. kFailed: ended badly and not to be
+// started again. kChained: waits for the end of other jobs (jobs/chain.h). kCancelled: another job
+// has ended so that this one cannot start.
 enum class Phase {
   kStopped,
   kWaiting,

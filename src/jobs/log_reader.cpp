@@ -14,7 +14,7 @@ struct Half {
   std::uint64_t number = 0;
 };
 
-// The older one first; it may have no number, being empty.
+// The older file first; an empty file has no number.
 struct Halves {
   Half older, newer;
   const Half& oldest() const { return older.number == 0 ? newer : older; }
@@ -28,7 +28,7 @@ Result<Halves> find_halves(LogFile& a, LogFile& b) {
   return halves;
 }
 
-// kGone if the file has been taken for something newer meanwhile.
+// kGone: the file has been emptied meanwhile, for newer lines.
 Result<std::string> read_half(const Half& half, std::uint64_t offset, std::size_t most) {
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t size, half.file->size());
   std::string text;
@@ -97,7 +97,7 @@ Result<LogPart> read_end(LogFile& a, LogFile& b, std::size_t most) {
   return part;
 }
 
-// A file that has been taken for something newer meanwhile is read again.
+// Reads once more where a file has been emptied meanwhile, for newer lines.
 template <class Read>
 Result<LogPart> try_again(const Read& read) {
   constexpr int kTries = 4;

@@ -13,7 +13,7 @@ namespace gpurota::jobs {
 // A place in the log, which stays the same place while files take turns: the number of a file and
 // an offset in it.
 struct LogCursor {
-  std::uint64_t number = 0;  // 0: before anything
+  std::uint64_t number = 0;  // 0: before everything
   std::uint64_t offset = 0;
   bool operator==(const LogCursor&) const = default;
 };
@@ -22,15 +22,15 @@ std::optional<LogCursor> parse_log_cursor(std::string_view text);
 
 struct LogPart {
   std::string text;
-  LogCursor next;       // where it ended
-  bool missed = false;  // what came before it has been overwritten
+  LogCursor next;       // where this part ended
+  bool missed = false;  // the output before this part has been overwritten
 };
 
 // The text of both files, in order, without their headers: at most `most` bytes of its end,
 // beginning with a whole line if it is cut. Reads no more than that.
 Result<LogPart> read_log(LogFile& a, LogFile& b, std::size_t most);
-// From there on at most `most` bytes; never a part of a character of UTF-8 at its end. A place that
-// the log does not know, because another log is there now, is its beginning.
+// At most `most` bytes from this place on. The text never ends within a character of UTF-8. A place
+// that the log does not know, because another log is there now, counts as its beginning.
 Result<LogPart> read_log_from(LogFile& a, LogFile& b, LogCursor from, std::size_t most);
 
 }  // namespace gpurota::jobs

@@ -16,7 +16,7 @@ std::string header_of(std::uint64_t number) {
   return fmt::format("{}{:0{}}\n", kMagic, number, kDigits);
 }
 
-// 0 for what is no whole header.
+// 0: this is no whole header.
 std::uint64_t parse_header(std::string_view text) {
   if (text.size() != kHeader || !text.starts_with(kMagic) || text.back() != '\n') return 0;
   std::uint64_t number = 0;
@@ -62,12 +62,12 @@ Result<void> LogRing::write(std::string_view text) {
   if (text.empty()) return {};
   auto written = write_notes();
   if (written) written = write_all(text);
-  // What is left of it.
+  // `text` is now the part that could not be written.
   if (!written) dropped_ += text.size();
   return written;
 }
 
-// What has to be said before anything else is.
+// Writes what has to come before new output: the end of an interrupted line, and how much was lost.
 Result<void> LogRing::write_notes() {
   std::string note = interrupted_ ? "\n" : "";
   if (dropped_ > 0) {
@@ -81,7 +81,7 @@ Result<void> LogRing::write_notes() {
   return {};
 }
 
-// Takes from `text` what it has written.
+// Removes from `text` the part that has been written.
 Result<void> LogRing::write_all(std::string_view& text) {
   while (!text.empty()) {
     std::string_view part = text.substr(0, room());
@@ -110,7 +110,7 @@ Result<void> LogRing::append(std::string_view text) {
   File& current = files_[current_];
   auto appended = current.file->append(text);
   if (!appended) {
-    // A part may be there: the file knows.
+    // A part may have been written: ask the file for its size.
     if (const auto size = current.file->size(); size && *size != current.size) {
       current.size = *size;
       const auto last = current.file->read(*size - 1, 1);

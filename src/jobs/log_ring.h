@@ -21,16 +21,16 @@
 
 namespace gpurota::jobs {
 
-// Of the output of one job, or of one filler.
+// The bound of the log of one job, or of one filler.
 inline constexpr Bytes kLogBound = mib(16);
 
 class LogFile {
  public:
   virtual ~LogFile() = default;
   virtual Result<std::uint64_t> size() = 0;
-  // At most `bytes` from `offset` on; less only at the end.
+  // Reads at most `bytes` from `offset` on; less only at the end.
   virtual Result<std::string> read(std::uint64_t offset, std::size_t bytes) = 0;
-  // Behind the end. May write a part and fail then.
+  // Appends. May write a part and fail then.
   virtual Result<void> append(std::string_view text) = 0;
   virtual Result<void> make_empty() = 0;
 };
@@ -39,14 +39,14 @@ class LogRing {
  public:
   static constexpr Bytes kLeastBound = kKiB + kKiB + kKiB + kKiB;
 
-  // Both files outlive it. `bound` of both together, at least kLeastBound.
+  // Both files outlive the LogRing. `bound`: of both files together, at least kLeastBound.
   LogRing(LogFile& a, LogFile& b, Bytes bound);
 
-  // Once, before the first write: finds out where the last writer was.
+  // Call once, before the first write: finds out where the last writer stopped.
   Result<void> open();
-  // In order, cut into files at the ends of lines where lines are not longer than a file. What
-  // cannot be written is dropped and counted; a line in the log says so as soon as one can be
-  // written.
+  // Writes the text in order, and changes to the other file at the end of a line, unless a line is
+  // longer than a file. Output that cannot be written is dropped and counted; a line in the log
+  // says so as soon as a line can be written.
   Result<void> write(std::string_view text);
   std::uint64_t dropped() const { return dropped_; }
 
@@ -68,7 +68,7 @@ class LogRing {
   std::uint64_t half_;
   std::uint64_t dropped_ = 0;
   bool in_line_ = false;      // the last byte written was no newline
-  bool interrupted_ = false;  // and what it belongs to has been lost
+  bool interrupted_ = false;  // and the rest of its line has been lost
 };
 
 // The number of the file that has a whole first line; 0 of any other. For log_reader.h.

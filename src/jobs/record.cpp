@@ -215,7 +215,7 @@ bool is_plain_name(std::string_view name) {
          name.front() != '.' && name.front() != '-';
 }
 
-// A name that is there twice; null: none.
+// A name that occurs twice; null: there is none.
 const std::string* find_twice(const std::vector<std::string>& names) {
   std::set<std::string_view> seen;
   for (const std::string& name : names) {
@@ -320,7 +320,7 @@ JobSpec item_spec(const JobSpec& spec, std::int64_t index) {
   item.array = {};
   item.each.clear();
   item.at_once = 0;
-  // The last one of a name holds.
+  // Of several variables of a name the last one holds.
   item.environment.emplace_back("GPUROTA_ARRAY_INDEX", std::to_string(index));
   return item;
 }

@@ -1,5 +1,5 @@
-// A job as it is written down: what its owner said (JobSpec), how it goes (JobState), what its
-// keeper is told to do and what it reports. Text of pairs, "key NUL value NUL", so that foreign
+// A job as text: the definition by its owner (JobSpec), its state (JobState), the orders of its
+// keeper, and the keeper's report. The text consists of pairs, "key NUL value NUL", so that foreign
 // bytes are kept exactly; a key that is not known is ignored, so that versions can differ. Pure.
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace gpurota::jobs {
 
-// What one job may say; as much as a call of the control protocol can carry.
+// The most text of one job: as much as a call of the control protocol can carry.
 inline constexpr std::size_t kMaxArguments = 1024;
 inline constexpr std::size_t kMaxSpecBytes = std::size_t{60} << 10;
 
 struct JobSpec {
-  std::string name;                  // of its owner's; see check_spec
+  std::string name;                  // unique among the owner's; see check_spec
   std::vector<std::string> options;  // of `gpurota run`
   std::vector<std::string> command;
   std::string workdir;  // absolute; empty: the owner's home
@@ -31,26 +31,26 @@ struct JobSpec {
   std::vector<std::string> after;                     // started after these at boot (--boot-after)
   std::vector<std::string> after_success, after_end;  // jobs/chain.h
   Output output = Output::kFile;
-  bool tty = false;  // it prints to a terminal
-  // An array: the indices of its items, and where each has a command of its own, those in that
-  // order; `command` is empty then.
+  bool tty = false;  // the output goes to a terminal
+  // An array: the indices of its items. Where each item has a command of its own, `each` has them
+  // in that order, and `command` is empty.
   Indices array{};
   std::vector<std::vector<std::string>> each{};
-  int at_once = 0;  // so many of them at most; 0: it is no array
+  int at_once = 0;  // an array: the most items that run at once; 0: no array
   bool is_array() const { return !array.empty(); }
   bool operator==(const JobSpec&) const = default;
 };
 
-// kInvalid, with what to write instead. Options cannot say what is executed: administrators may
-// change them in jobs of others, and two dashes would begin the command, another daemon tell
-// libraries to load.
+// kInvalid, with what to write instead. Options cannot choose what is executed, as administrators
+// may change them in jobs of others: two dashes would begin the command, and another daemon could
+// name libraries to load.
 Result<void> check_spec(const JobSpec& spec);
 
-// For one item of an array, with its index in GPUROTA_ARRAY_INDEX.
+// The spec of one item of an array, with its index in GPUROTA_ARRAY_INDEX.
 JobSpec item_spec(const JobSpec& spec, std::int64_t index);
-// Of the output of a job, or of each item of an array.
+// The bound of the log of a job, or of each item of an array.
 Bytes log_bound(const JobSpec& spec);
-// Of all that it prints.
+// The bound of all logs of a job together.
 Bytes logs_bound(const JobSpec& spec);
 
 std::string encode(const JobSpec& spec);
@@ -58,10 +58,10 @@ Result<JobSpec> decode_spec(std::string_view text);
 std::string encode(const JobState& state);
 Result<JobState> decode_state(std::string_view text);
 
-// For one run.
+// The orders for one run.
 struct KeeperOrders {
   uid_t uid = 0;
-  std::string user;     // whose uid it must still be
+  std::string user;     // of the account, which must still have `uid`
   std::string gpurota;  // the program, absolute
   std::string runtime_dir;
   JobSpec spec;
@@ -71,7 +71,7 @@ struct KeeperOrders {
 std::string encode(const KeeperOrders& orders);
 Result<KeeperOrders> decode_orders(std::string_view text);
 
-// What `gpurota run` exits with for its own failures.
+// The exit status of `gpurota run` for its own failures.
 inline constexpr int kRunFailed = 125;
 
 struct KeeperReport {
@@ -86,8 +86,8 @@ Result<KeeperReport> decode_report(std::string_view text);
 // Files in the directory of one job, which its keeper is told.
 inline constexpr const char* kOrdersFile = "orders";
 inline constexpr const char* kReportFile = "report";
-// From before a start is noted until the keeper has its lock: what never began can be started
-// again.
+// Is there from before a start is noted until the keeper has its lock: a run that never began can
+// be started again.
 inline constexpr const char* kUnbegunFile = "unbegun";
 // Locked by the keeper while it lives, so that a run is never started twice.
 inline constexpr const char* kLockFile = "lock";

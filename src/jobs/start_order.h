@@ -1,5 +1,5 @@
-// An order of jobs in which each comes after those that it names, else as they were added: in which
-// they are started at boot (--boot-after), and whether a chain (chain.h) has an end. Pure.
+// An order in which each job comes after the jobs that it names, and else in the order of adding.
+// Used for starts at boot (--boot-after), and to find circles in chains (chain.h). Pure.
 #pragma once
 
 #include "base/result.h"
@@ -11,11 +11,11 @@ namespace gpurota::jobs {
 
 struct Ordered {
   std::string name;
-  std::vector<std::string> after;  // names; one that there is no job of is as if it were not there
+  std::vector<std::string> after;  // names; a name without a job counts as absent
 };
 
 // Indices into `jobs`, which are in the order in which they were added. kInvalid, with the names in
-// their circle, where jobs wait for each other. `option`: by which they are named.
+// their circle, where jobs wait for each other. `option`: the option that names the jobs.
 Result<std::vector<std::size_t>> start_order(const std::vector<Ordered>& jobs,
                                              const char* option = "--boot-after");
 

@@ -65,7 +65,7 @@ Actions Supervision::stop(Moment now, std::string by) {
       (void)end_run(now, EndReason::kStopped, std::move(by));
       return {Action::kTerminate};
     case Phase::kStopping:
-      // Whatever it is ended for: it is not to come back.
+      // Whatever the reason of the end is, the job is not to start again.
       if (state_.end_reason != EndReason::kStopped || state_.start_again) {
         state_.end_detail = std::move(by);
       }
@@ -202,7 +202,7 @@ void Supervision::remember(RunEnd end) {
   if (state_.history.size() > kMaxHistory) state_.history.erase(state_.history.begin());
 }
 
-// A run is over, for the reason in `end`. What comes then:
+// A run is over, for the reason in `end`: starts the job again, or settles it.
 Actions Supervision::ended(Moment now, RunEnd end) {
   const bool success = end.is_success();
   const EndReason reason = end.reason;
@@ -222,7 +222,7 @@ Actions Supervision::ended(Moment now, RunEnd end) {
     actions.insert(actions.end(), more.begin(), more.end());
     return actions;
   }
-  // A lease is lost because somebody took it away: to come back would be to take it again.
+  // A lease is lost because somebody took it away: a restart would take the GPU again.
   const bool ours = reason == EndReason::kStopped || reason == EndReason::kLeaseLost || left;
   if (ours) {
     settle(Phase::kStopped);
@@ -250,7 +250,7 @@ Actions Supervision::on_adopted(Moment now) {
       due_ = now.at + pause();
       return {};
     case Phase::kStopping:
-      // Whether it was sent its signal is not known; a second one does no harm.
+      // The last daemon may have sent the signal or not; a second one does no harm.
       due_ = now.at + policy_.grace;
       return {Action::kTerminate};
     case Phase::kRunning:
@@ -276,7 +276,7 @@ Actions Supervision::on_boot(Moment now) {
       remember(RunEnd{state_.started, now.wall, EndReason::kReboot, 0, ""});
       break;
     case Phase::kStopping: {
-      // It was on its way out: what would have come then.
+      // The run was being ended: the job goes on as it would have then.
       const bool again = state_.start_again;
       const EndReason reason = state_.end_reason.value_or(EndReason::kReboot);
       (void)ended(now, RunEnd{state_.started, now.wall, reason, 0, state_.end_detail});

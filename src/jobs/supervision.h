@@ -1,24 +1,24 @@
-// The life of one job: when it is started, ended and started again. Pure: events and the time in,
-// actions out; the daemon carries them out and tells what came of them.
+// The life of one job: when it is started, ended and started again. Pure: takes events and the
+// time, and returns actions, which the daemon carries out and whose results it reports.
 //
 //     stopped ─start→ waiting ─lease→ running ─ends→ backing off ─time→ waiting …
 //                                        │                └→ finished, failed (not started again)
 //                                        └─stop, timeout, over limit→ stopping ─ends→ …
 //
-// A job that waits for the end of others (jobs/chain.h) is chained until they have ended; then it
-// waits, or is cancelled.
+// A job that waits for the end of others (jobs/chain.h) is chained until these have ended; then the
+// job waits for its lease, or is cancelled.
 //
-// A run that we end is sent TERM, and KILL when its grace is over; one whose lease ends (its time
-// is over, it was released, it held more than its limit) is ended by that, and KILL is for what is
-// left. Its reason is kept, whatever code it then exits with. `stop` is remembered: neither a
-// reboot nor the end of a run starts it again.
+// A run that is to end is sent TERM, and KILL when its grace is over. A run whose lease ends (its
+// time is over, it was released, it held more than its limit) is ended by that, and KILL is for
+// processes that are left. The reason is kept, whatever code the run then exits with. `stop` is
+// remembered: neither a reboot nor the end of a run starts the job again.
 #pragma once
 
 #include "jobs/job.h"
 
 namespace gpurota::jobs {
 
-// kRelease is asked for after every run, and after a grant that came too late.
+// kReleaseLease is returned after every run, and after a lease that came too late.
 enum class Action { kRequestLease, kCancelRequest, kSpawn, kTerminate, kKill, kReleaseLease };
 using Actions = std::vector<Action>;
 
@@ -32,23 +32,25 @@ struct Policy {
   Duration grace = std::chrono::seconds(10);
 };
 
-// What outlives the daemon. Times of `TimePoint` hold within one boot.
+// The part of a job's life that is stored, and outlives the daemon. Times of `TimePoint` hold
+// within one boot.
 struct JobState {
   Phase phase = Phase::kStopped;
-  int failures = 0;     // in a row; decides the back-off
-  int brief = 0;        // runs that ended well, but at once, in a row: the same
-  bool asking = false;  // kRunning: it has not come to its command yet, for want of a lease
+  int failures = 0;     // failed runs in a row; decides the pause before the next start
+  int brief = 0;        // runs in a row that ended well, but at once; decides the pause, too
+  bool asking = false;  // kRunning: the run has no lease yet, and its command has not started
   std::optional<TimePoint> running_since;
   std::optional<WallTime> started;      // of the current run, for people
   std::optional<EndReason> end_reason;  // kStopping: why
   std::string end_detail;               // kStopped: by whom, where that is not the owner
-  // When the run that is on, or waits, was asked for; kept by one that has left for a booking.
+  // When the run that is on, or waits, was asked for. A run that has left for a booking keeps this
+  // time.
   std::optional<WallTime> asked{};
   bool keeps_place = false;
   std::optional<Bytes> most_used{};  // by the lease of the run that is on, as in RunEnd
   bool start_again = false;          // kStopping: `restart`, or `start` meanwhile
   bool retries_items = false;        // an array: items that did not end well are to wait again
-  bool removed = false;              // it goes as soon as its run is over
+  bool removed = false;              // the job is dropped as soon as its run is over
   std::vector<RunEnd> history;       // the newest last; at most kMaxHistory
 };
 
@@ -57,28 +59,28 @@ class Supervision {
   static constexpr std::size_t kMaxHistory = 32;
   static constexpr Duration kFirstBackOff = std::chrono::seconds(1);
   static constexpr Duration kLongestBackOff = std::chrono::minutes(5);
-  // A run as long as this was no false start: failures are counted anew.
+  // After a run as long as this, failures are counted anew.
   static constexpr Duration kGoodRun = std::chrono::minutes(10);
-  // One that ended well after less was brief.
+  // A run that ended well after less time was brief.
   static constexpr Duration kBriefRun = std::chrono::seconds(10);
 
   explicit Supervision(Policy policy) : policy_(policy) {}
-  // As it was when the daemon was last there; then one of on_boot() and on_adopted() is called.
+  // The job as the last daemon stored it. Call on_boot() or on_adopted() next.
   Supervision(Policy policy, JobState state) : policy_(policy), state_(std::move(state)) {}
 
   const JobState& state() const { return state_; }
-  // Holds for the run that is on, too (its timeout).
+  // The policy holds for the run that is on, too (its grace).
   void set_policy(Policy policy) { policy_ = policy; }
 
-  // `by`: who does it, where that is not the owner: "by root (administrator): \"new fan\"".
-  // `chained`: jobs that have to end before it have not.
+  // `by`: the user who does this, where that is not the owner: "by root (administrator): \"new
+  // fan\"". `chained`: jobs that have to end first have not ended.
   Actions start(Moment now, bool chained = false);
   Actions stop(Moment now, std::string by = {});
   Actions restart(Moment now, const std::string& by = {}, bool chained = false);
-  // Stopped, and never started again; the job is to be dropped when there is no run of it any more.
+  // Stops the job for good. Drop the job when no run of it is on any more.
   Actions remove(Moment now, std::string by = {});
 
-  // Of a chained one: what it waits for has ended as it should, or has not.
+  // A chained job: the jobs that it waits for have ended as they should, or have not.
   Actions on_chain_met();
   void on_chain_broken(std::string why);
   // No item of an array runs or is to start. `code`: the exit code of the array. `failed`: how many
@@ -86,7 +88,7 @@ class Supervision {
   Actions on_items_over(Moment now, int code, std::string failed);
   // An array: whether items that did not end well are still to be made to wait again.
   void set_retries_items(bool retries) { state_.retries_items = retries; }
-  // So much its lease uses now. Not stored by itself.
+  // The memory that the lease of the run uses now. The caller need not store the change.
   void on_use(Bytes used);
 
   Actions on_lease(Moment now);
@@ -94,25 +96,26 @@ class Supervision {
   // The run is over: all its processes have ended. `signalled`: `code` is a signal.
   Actions on_exit(Moment now, int code, bool signalled);
   Actions on_exit_unseen(Moment now);
-  // What was started has been waiting until now, and runs from now on.
+  // The run has been waiting for its lease until now, and its command starts.
   void on_held(Moment now);
-  // Its lease is being ended, which ends its processes: there is nothing to do but to remember why.
+  // The lease of the run is being ended, which ends the processes of the run: only the reason is
+  // remembered.
   void on_over_limit(Moment now, std::string detail);
   void on_lease_lost(Moment now, std::string detail);
   void on_timeout(Moment now, std::string detail);
-  // Its lease leaves for a booking: no failure, and a job that is started again waits in its old
-  // place.
+  // The lease of the run leaves for a booking, which is no failure. A job that is started again
+  // waits in its old place.
   void on_booking(Moment now, std::string detail);
   Actions on_time(Moment now);
-  // Since when it counts as waiting, if that is not when it asks.
+  // Since when the job counts as waiting, if that is not the time when it asks.
   std::optional<WallTime> place() const { return state_.keeps_place ? state_.asked : std::nullopt; }
-  // When on_time() has something to do.
+  // The time when on_time() has something to do.
   std::optional<TimePoint> next_time() const;
 
   // A new daemon in the same boot: the run still runs, or (kWaiting, kBackingOff) there was none.
   Actions on_adopted(Moment now);
-  // A new daemon in the same boot finds that the last one came no further than to note the start,
-  // or that the run could not ask for its lease for want of a daemon.
+  // A new daemon in the same boot finds that the last one only noted the start, or that the run
+  // found no daemon to ask for its lease.
   Actions on_never_began(Moment now);
   // A new boot: what ran, or waited to, is started again; call in the order of start_order().
   Actions on_boot(Moment now);
@@ -128,11 +131,11 @@ class Supervision {
 
   Policy policy_;
   JobState state_;
-  std::optional<TimePoint> due_;  // of the next start, or of KILL
+  std::optional<TimePoint> due_;  // the time of the next start, or of KILL
   bool killed_ = false;
 };
 
-// How long to wait before the start after so many failures in a row (from 1).
+// The pause before the next start, after so many failures in a row (from 1).
 Duration back_off(int failures);
 
 }  // namespace gpurota::jobs

@@ -1,5 +1,6 @@
 // Jobs under everything that can happen to them, in a random order, with daemons that are killed
-// and machines that go down: what must hold does after each step. A failure prints its seed.
+// and machines that go down. After each step the rules of a job's life must hold. A failure prints
+// its seed.
 #include "jobs/supervision.h"
 
 #include <gtest/gtest.h>
@@ -118,7 +119,7 @@ class World {
     terminated_ = true;  // by the end of its lease
     if (random_() % 2 == 0) job_.on_over_limit(now_, "too much");
     if (random_() % 2 == 0) job_.on_timeout(now_, "too long");
-    // What it is ended for may come at the same time.
+    // A second reason to end the run may come at the same time.
     if (job_.state().phase == Phase::kRunning) terminated_ = false;
   }
   void lose_lease() {
@@ -159,7 +160,7 @@ class World {
                   state.phase == Phase::kFinished || state.phase == Phase::kFailed)
           << to_string(state.phase);
     }
-    // Nothing is left hanging: what must end or start later has a time.
+    // A job that must end or start later has a time for that.
     if (state.phase == Phase::kBackingOff || state.phase == Phase::kStopping) {
       ASSERT_TRUE(job_.next_time());
     }

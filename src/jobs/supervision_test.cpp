@@ -275,7 +275,7 @@ TEST(Supervision, ATimeoutIsAFailureWithItsReason) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kOnFailure});
   job.on_timeout(clock.now, "longer than 1 min");
-  // What the end of its lease does not end is killed.
+  // Processes that survive the end of the lease are killed.
   EXPECT_EQ(*job.next_time() - clock.now.at, Policy{}.grace);
   (void)job.on_exit(clock.now, 0, false);
   EXPECT_EQ(job.state().history[0].reason, EndReason::kTimeout);
@@ -384,7 +384,7 @@ TEST(Supervision, AStartThatWasOnlyNotedIsMadeGood) {
   Supervision job({}, noted.state());
   EXPECT_THAT(job.on_never_began(clock.now), ElementsAre(Action::kRequestLease));
   EXPECT_THAT(job.state().history, IsEmpty());
-  // One that was to be stopped has ended.
+  // The run that was to be stopped has ended.
   Supervision stopped = running(clock, {});
   (void)stopped.stop(clock.now);
   EXPECT_THAT(stopped.on_never_began(clock.now), ElementsAre(Action::kReleaseLease));
@@ -443,7 +443,7 @@ TEST(Supervision, WhoElseStopsItIsKeptWithTheRunAndWithTheStoppedJob) {
   EXPECT_EQ(job.state().phase, Phase::kStopped);
   EXPECT_EQ(job.state().history.back().detail, root);
   EXPECT_EQ(job.state().end_detail, root);
-  // Who stops what is stopped has not stopped it.
+  // To stop a stopped job does not change who has stopped it.
   (void)job.stop(clock.now, "by nobody");
   EXPECT_EQ(job.state().end_detail, root);
   (void)job.start(clock.now);

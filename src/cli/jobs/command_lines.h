@@ -10,9 +10,9 @@
 
 namespace gpurota::cli {
 
-// Spaces part words; quotes and backslashes keep them together; empty lines, and # to the end of a
-// line, mean nothing. Whatever only a shell can do is refused, as is all that cannot be
-// read: with the number of the line.
+// Spaces separate words; quotes and backslashes keep words together; empty lines and comments (#)
+// mean nothing. A line that only a shell could carry out, or that cannot be read, is refused with
+// its number.
 Result<std::vector<proto::ItemCommand>> parse_command_lines(std::string_view text,
                                                             const std::string& file);
 

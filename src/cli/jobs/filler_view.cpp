@@ -21,7 +21,7 @@ std::string place_text(const proto::FillerPlace& place, WallTime now) {
   const std::string state = display_text(place.state, 20);
   if (!place.wait_reason) return state == "free" ? "idle" : state;
   const std::string why = client::reason_text(place, now);
-  // Of one that is there, in whatever way, what it does comes first.
+  // For a filler that is on the GPU in whatever way, its state comes first.
   return state == "leaving" || state == "evicted" ? state + ": " + why : why;
 }
 
@@ -31,7 +31,7 @@ std::string fillers_text(const std::vector<proto::Filler>& fillers, const Layout
   Table table(
       {{"NAME"}, {"USER"}, {"STATE"}, {"GPU", true}, {"THERE"}, {"LEASE"}, {"COMMAND", false, 20}});
   for (const proto::Filler& filler : fillers) {
-    // How it ended elsewhere or before is no news of one that is on.
+    // An earlier end, or one on another GPU, is no news of a filler that is on.
     const bool tell = filler.detail && filler.state != "on";
     const std::string word = filler.state == "on" ? "running" : display_text(filler.state, 20);
     const std::string state = tell ? word + ": " + display_text(*filler.detail, 100) : word;

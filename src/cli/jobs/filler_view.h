@@ -1,4 +1,4 @@
-// What `gpurota filler list` shows, as text. Pure.
+// The output of `gpurota filler list`, as text. Pure.
 #pragma once
 
 #include "cli/text/table.h"

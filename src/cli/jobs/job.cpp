@@ -21,7 +21,8 @@
 namespace gpurota::cli {
 namespace {
 
-// Names between commas, of repeated options alike; an empty one names none. Not said: nothing.
+// The names in an option, between commas, also where the option is repeated. An empty name names no
+// job. Nothing: the option was not given.
 std::optional<std::vector<std::string>> names_in(const std::vector<std::string>& said) {
   if (said.empty()) return std::nullopt;
   std::vector<std::string> names = split_commas(said);
@@ -67,7 +68,7 @@ Result<proto::AddJob> add_call(const JobOptions& options) {
   return call;
 }
 
-// Whether they can be started here; of an array, each program once.
+// Whether the commands can be started here. For an array each program is checked once.
 Result<void> check_commands(const proto::AddJob& call) {
   std::vector<std::vector<std::string>> commands = {call.command};
   if (call.each) {
@@ -85,11 +86,11 @@ Result<void> check_commands(const proto::AddJob& call) {
   return {};
 }
 
-// What a job before it makes may not be there yet.
+// A job before it in a chain may still have to make its program or folder.
 Result<Begun> add_job(const Context& context, const JobOptions& options) {
   GPUROTA_ASSIGN_OR_RETURN(const proto::AddJob call, add_call(options));
   if (!starts_after_others(options)) GPUROTA_TRY(check_commands(call));
-  // One command that is too long is refused where it is sent.
+  // A single command that is too long is refused when it is sent.
   const std::size_t bytes = call.each ? proto::call_json(call).size() : 0;
   if (bytes > proto::kMaxCallBytes) {
     return fail(
@@ -172,7 +173,7 @@ int update(const Context& context, const JobOptions& options) {
   return reply ? show_update(context, options, *change, *reply) : failed(reply.error());
 }
 
-// All of its items; `begun`: only those that have begun.
+// All items of the job; `begun`: only those that have begun.
 Result<proto::ListJobItems::Reply> items_of(client::Connection& connection, const std::string& name,
                                             const std::optional<std::string>& user, bool begun) {
   proto::ListJobItems call;
@@ -213,7 +214,7 @@ Result<std::string> list_text(const Context& context, const JobOptions& options)
   for (const proto::Job& job : reply.jobs) {
     ListedJob& each = listed.emplace_back(ListedJob{job, {}});
     if (!job.items || !(show || options.items)) continue;
-    // Its owner has them, whoever asks.
+    // Variables are the owner's, whoever asks.
     const auto items = items_of(connection, job.name, std::to_string(job.uid), true);
     if (items) each.items = items->items;
   }

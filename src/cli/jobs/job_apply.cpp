@@ -15,14 +15,15 @@
 namespace gpurota::cli {
 namespace {
 
-// Null: there is none.
+// The job of this name; null: there is none.
 const proto::Job* find_job(const std::vector<proto::Job>& jobs, const std::string& name) {
   const auto there = std::find_if(jobs.begin(), jobs.end(),
                                   [&name](const proto::Job& each) { return each.name == name; });
   return there == jobs.end() ? nullptr : &*there;
 }
 
-// A variable without a value keeps the one that the job has; else it is taken from here.
+// A variable without a value keeps the value that the job has; a new one is taken from this
+// environment.
 Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<proto::Job>& known,
                      const std::string& file) {
   for (proto::JobDefinition& job : jobs) {

@@ -1,4 +1,4 @@
-// What became of a job that was just added, for whoever added it.
+// Says what became of a job that was just added.
 #pragma once
 
 #include "base/result.h"
@@ -11,13 +11,13 @@ namespace gpurota::cli {
 
 struct Begun {
   std::string text;     // "web: runs as L7 on GPU 0"
-  bool failed = false;  // it could not be started
+  bool failed = false;  // the job could not be started
 };
 
-// Asks until it is known whether the job runs, and what it waits for else; at most two seconds.
+// Asks until the daemon knows whether the job runs, or what it waits for; at most two seconds.
 Result<Begun> await_begin(client::Connection& connection, proto::Job job);
 
-// What is known of it; `lease`: its own, if that is known.
+// The state of the job in words. `lease`: the lease of the job, if that is known.
 Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now);
 
 }  // namespace gpurota::cli

@@ -16,8 +16,8 @@ using Strings = std::vector<std::string>;
 using config::Value;
 using Kind = config::Value::Kind;
 
-// A basic string of TOML. It may be somebody else's, and the file is printed: nothing in it drives
-// a terminal.
+// A basic string of TOML. The text may be another user's and is printed, so it contains no control
+// sequence for the terminal.
 std::string toml_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -171,7 +171,7 @@ class JobReader {
       return wrong(*section, "environment", "it is a section: [job.environment]");
     }
     for (const auto& [name, each] : section->table) {
-      // Never with the value, which may be a secret.
+      // The message never contains the value, which may be a secret.
       if (!each.is(Kind::kText)) return wrong(each, name, "write a string: \"…\"");
       if (name.empty() || name.find('=') != std::string::npos ||
           (name + each.text).find('\0') != std::string::npos) {

@@ -1,5 +1,5 @@
 // A file of jobs, as `gpurota job export` writes it and `apply` reads it: text to plain data and
-// back. What is wrong in it is told with its line. Pure.
+// back. A mistake is told with its line. Pure.
 //
 //     [[job]]
 //     name = "web"
@@ -16,7 +16,7 @@
 //     after_end = ["load"]                # … have ended
 //     boot_after = ["db"]                 # after a reboot, started after these; once: after
 //     start = false                       # else it is started when it is added
-//     variables = ["TOKEN"]               # the value: of the job that is there, else of one's environment
+//     variables = ["TOKEN"]               # their values: the job's, else of the environment
 //     [job.environment]
 //     MODE = "fast"
 #pragma once
@@ -32,8 +32,8 @@ namespace gpurota::cli {
 
 std::string job_file_text(const std::vector<proto::JobDefinition>& jobs);
 
-// `file`: its name, for what is said of it. All or nothing. `warning`: of a word that will be
-// removed; empty: there is none.
+// `file`: the name of the file, for messages. A mistake refuses the whole file. `warning`: about a
+// word that will be removed; empty: there is none.
 Result<std::vector<proto::JobDefinition>> parse_job_file(std::string_view text,
                                                          const std::string& file,
                                                          std::string* warning = nullptr);

@@ -12,7 +12,7 @@ namespace {
 
 // Soon enough for a reader, seldom enough to cost nothing.
 constexpr int kBetweenLooksMs = 200;
-// What one answer brings, and what a log can hold.
+// The bytes of one answer, and the most that a log can hold.
 constexpr int kMostLog = 1 << 20;
 constexpr std::size_t kWholeLog = std::size_t{32} << 20;
 
@@ -21,8 +21,7 @@ class Follower {
   Follower(const Context& context, const JobOptions& options)
       : context_(context), options_(options) {}
 
-  // Does not return before there is something wrong, or nobody reads it any more; Ctrl-C ends the
-  // process.
+  // Returns only after an error, or when nobody reads the output any more. Ctrl-C ends the process.
   Result<void> follow(std::string cursor) {
     proto::ReadJobLog call{options_.name, options_.user, kMostLog, std::move(cursor),
                            options_.item};
@@ -72,7 +71,7 @@ class Follower {
   bool told_ = false;
 };
 
-// All that is there, from the beginning; where it ends is the cursor.
+// The whole log, from the beginning; the cursor is its end.
 Result<proto::ReadJobLog::Reply> read_whole_log(client::Connection& connection,
                                                 const JobOptions& options) {
   proto::ReadJobLog call{options.name, options.user, kMostLog, "0:0", options.item};
@@ -82,7 +81,7 @@ Result<proto::ReadJobLog::Reply> read_whole_log(client::Connection& connection,
     all.text += reply.text;
     all.cursor = reply.cursor;
     call.cursor = reply.cursor;
-    // Less than was asked for: that is all.
+    // The answer has fewer bytes than were asked for, so it is the end.
     if (reply.text.size() < kMostLog / 2 || all.text.size() > kWholeLog) return all;
   }
 }

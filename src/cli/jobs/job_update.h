@@ -1,5 +1,5 @@
-// What `gpurota job update` asks for when it changes options of `gpurota run`: those the job's next
-// start is made of, and what of them concerns the lease that it has. Pure; see job.cpp.
+// The call of `gpurota job update` that changes options of `gpurota run`: all options for the job's
+// next start, and the values that can change its present lease. Pure; see job.cpp.
 #pragma once
 
 #include "base/result.h"
@@ -12,11 +12,11 @@ namespace gpurota::cli {
 
 struct ChangedOptions {
   proto::UpdateJob call;
-  bool now = false;    // something of it holds for the lease that there is
-  bool later = false;  // something of it holds from the next start only
+  bool now = false;    // some of the change holds for the present lease
+  bool later = false;  // some of the change holds from the next start only
 };
 
-// `change` over `before`, both as they were written.
+// `change` applied to `before`. Both are options as they were written.
 Result<ChangedOptions> change_options(const std::vector<std::string>& before,
                                       const std::vector<std::string>& change);
 

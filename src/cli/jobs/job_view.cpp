@@ -31,7 +31,7 @@ std::string state_of(const proto::Job& job) {
   return job.position ? fmt::format("{} ({})", job.state, *job.position) : job.state;
 }
 
-// While it waits that is what its owner wants to know, and of one that never starts why.
+// The text of the column: why the job waits, or never starts; else how its last run ended.
 std::string what_of(const proto::Job& job, WallTime now) {
   const bool waits = job.position || job.state == "waiting" || job.state == "cancelled";
   if (waits && job.detail) return client::reason_with_remedy(job, now);
@@ -45,7 +45,7 @@ std::string what_of(const proto::JobItem& item) {
   return item.runs.empty() ? "-" : run_text(item.runs.back());
 }
 
-// Of an array in which each item has one of its own: how many these are.
+// The command of a job. For an array in which each item has its own: how many there are.
 std::string command_of(const proto::Job& job) {
   if (!job.command.empty() || !job.items) return display_command(job.command, 200);
   return fmt::format("{} commands", count_of(*job.items));

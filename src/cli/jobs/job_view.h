@@ -1,4 +1,4 @@
-// What `gpurota job` shows, as text. Pure.
+// The output of `gpurota job`, as text. Pure.
 #pragma once
 
 #include "cli/text/table.h"
@@ -9,7 +9,7 @@
 
 namespace gpurota::cli {
 
-// A job with the items of it that are shown.
+// A job with those of its items that are shown.
 struct ListedJob {
   proto::Job job;
   std::vector<proto::JobItem> items{};
@@ -18,7 +18,7 @@ std::string jobs_text(const std::vector<ListedJob>& jobs, const Layout& layout, 
 std::string job_text(const ListedJob& listed_job, WallTime now);
 // "waiting as R7, position 2: 1 of 2 GPUs free; …".
 std::string state_text(const proto::Job& job, WallTime now);
-// All of them.
+// The number of all items.
 int count_of(const proto::ItemCounts& items);
 // "exited 3", "killed by signal 9", "stopped".
 std::string run_text(const proto::JobRun& run);

@@ -32,7 +32,8 @@ class EndWaiter {
     if (options.most_wait) until_ = Clock::now() + *options.most_wait;
   }
 
-  // An exit status. An error: one of the jobs is not there, or cannot be asked for.
+  // Returns an exit status, or an error if one of the jobs is not there, or the daemon does not
+  // answer.
   Result<int> wait() {
     GPUROTA_TRY(ask(true));
     for (auto pause = kFirstPause; !pending_.empty(); pause = std::min(2 * pause, kLongestPause)) {
@@ -46,7 +47,7 @@ class EndWaiter {
   }
 
  private:
-  // `first`: a job that is not there has never been there.
+  // `first`: a job that is not found is a mistake of the caller's, else it has been removed.
   Result<void> ask(bool first) {
     if (const auto reached = reach(); !reached) {
       if (first) return reached;
@@ -66,7 +67,7 @@ class EndWaiter {
           continue;
         }
         connection_.reset();
-        return {};  // all of them are asked for again
+        return {};  // the next call asks for all of them again
       }
       if (!note(reply->jobs.at(0))) left.push_back(name);
     }
@@ -76,7 +77,7 @@ class EndWaiter {
 
   bool note(const proto::Job& job) {
     if (!has_ended(job)) return false;
-    // The daemon may go away while others are asked for; each is told once.
+    // Jobs are asked for again after a restart of the daemon, and each end is told once.
     if (std::find(told_.begin(), told_.end(), job.name) != told_.end()) return true;
     told_.push_back(job.name);
     worst_ = std::max(worst_, exit_status_of(job));

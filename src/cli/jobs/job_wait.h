@@ -5,10 +5,10 @@
 
 namespace gpurota::cli {
 
-// Whether nothing more comes of it by itself.
+// Whether the job has ended and is not started again by itself.
 bool has_ended(const proto::Job& job);
-// Of one that has ended, as a shell has it: 0 where its last run ended well, that of its command,
-// 128 and the signal; else kExitFailed.
+// The exit status of a job that has ended, as a shell has it: 0 where its last run ended well, else
+// the exit code of its command, 128 and the signal, or kExitFailed.
 int exit_status_of(const proto::Job& job);
 
 }  // namespace gpurota::cli

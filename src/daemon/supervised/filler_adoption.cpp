@@ -83,7 +83,7 @@ void FillerAdoption::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool 
   wanted.wanted = ending || stays_out;
   if (wanted.wanted) (void)spot.turns.observe(wanted, table_.parts.loop.now());
   spot.told_to_end = ending;
-  // Out, or on its way there: it is seen to once more.
+  // The filler was moved out, or was being moved out: the move is checked once more.
   if (stays_out) moves_.evict(gpu);
   if (!entry.paused && !entry.removed) return;
   const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;

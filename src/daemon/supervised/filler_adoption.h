@@ -1,5 +1,5 @@
-// What a daemon does with the fillers that the last one left: their rows, their keepers that are
-// still there, and their leases. State thread only.
+// Takes up the fillers that the last daemon left: their rows, their keepers that still live, and
+// their leases. State thread only.
 #pragma once
 
 #include "daemon/supervised/filler_moves.h"
@@ -13,7 +13,7 @@ class FillerAdoption {
   FillerAdoption(FillerTable& table, FillerMoves& moves, Fillers& fillers)
       : table_(table), moves_(moves), fillers_(fillers) {}
 
-  // After the leases; when the sockets are open.
+  // Call when the sockets are open, after the leases have been restored.
   Result<void> take_up_all();
 
  private:

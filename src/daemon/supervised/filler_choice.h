@@ -1,5 +1,5 @@
-// Which filler goes on a GPU, and which makes way for another. Decided in filler/choice.h. State
-// thread only.
+// Chooses the filler that goes on a GPU, and the one that makes way for another (filler/choice.h
+// decides). State thread only.
 #pragma once
 
 #include "daemon/supervised/filler_table.h"
@@ -10,11 +10,12 @@ class FillerChoice {
  public:
   explicit FillerChoice(FillerTable& table) : table_(table) {}
 
-  // nullptr: none may go there now. The GPU has a spot.
+  // The filler that is to be started on this GPU, which has a spot; nullptr: none may go there now.
   FillerEntry* next_for(const GpuUuid& gpu) const;
-  // The filler there has been on for long enough, and another one waits for the GPU.
+  // Whether the filler on this GPU has been there for long enough, and another filler waits for the
+  // GPU.
   bool stay_is_over(const GpuUuid& gpu) const;
-  // When the GPU counts as idle, for those that may go there.
+  // When the GPU counts as idle for the fillers that may go there.
   filler::Rules rules_for(const GpuUuid& gpu) const;
 
  private:

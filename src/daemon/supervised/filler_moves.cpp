@@ -15,18 +15,18 @@ void FillerMoves::evict(const GpuUuid& gpu) {
   spot.eviction.emplace(rules, table_.parts.loop.now());
   table_.supervisor.settle(entry);
   table_.parts.turns.set_aside(*spot.lease, true);
-  look_at_evictions();
+  check_evictions();
 }
 
-// Not from within whatever has just changed.
-void FillerMoves::look_at_evictions() {
-  if (looking_) return;
+// Later, as whatever has just changed has not returned yet.
+void FillerMoves::check_evictions() {
+  if (check_posted_) return;
   bool any = false;
   for (const auto& [gpu, spot] : table_.spots) any |= spot.eviction.has_value();
   if (!any) return;
-  looking_ = true;
+  check_posted_ = true;
   table_.parts.loop.post([this] {
-    looking_ = false;
+    check_posted_ = false;
     for (auto& [gpu, spot] : table_.spots) step_eviction(gpu);
   });
 }
@@ -52,7 +52,7 @@ void FillerMoves::step_eviction(const GpuUuid& gpu) {
   FillerSpot& spot = table_.spots[gpu];
   if (spot.moved_out) spot.stays = spot.counted.value_or(spot.stays);
   if (!spot.eviction) return;
-  // Its lease has ended meanwhile, or it has: that takes its course.
+  // The filler or its lease has ended meanwhile: nothing is left to be moved.
   if (!table_.swap_lease_of(spot)) return;
   switch (spot.eviction->observe(eviction_sight(gpu), table_.parts.loop.now())) {
     case filler::Eviction::Step::kOut:
@@ -65,8 +65,8 @@ void FillerMoves::step_eviction(const GpuUuid& gpu) {
       break;
   }
   if (spot.eviction->wants_sample()) table_.parts.samples.sample_soon(gpu);
-  spot.look_timer = table_.parts.loop.add_timer(spot.eviction->next(), ports::Urgency::kSafety,
-                                                [this, gpu] { step_eviction(gpu); });
+  spot.check_timer = table_.parts.loop.add_timer(spot.eviction->next(), ports::Urgency::kSafety,
+                                                 [this, gpu] { step_eviction(gpu); });
 }
 
 void FillerMoves::finish_eviction(const GpuUuid& gpu) {
@@ -74,12 +74,12 @@ void FillerMoves::finish_eviction(const GpuUuid& gpu) {
   spot.stays = spot.eviction->stays();
   spot.eviction.reset();
   spot.moved_out = true;
-  // Not by what it was moved out for: its owner may have paused it since, or before this daemon
-  // started.
+  // The reason of the move does not tell whether the filler is paused: its owner may have paused it
+  // since, or before this daemon started.
   if (!table_.entries.at(*spot.filler).paused) spot.stop_stay(table_.parts.loop.now());
   spot.turns.on_moved_out(table_.parts.loop.now());
-  // `look_timer` may be what has called.
-  table_.parts.loop.post([this, gpu] { table_.spots[gpu].look_timer.reset(); });
+  // `check_timer` may be the caller.
+  table_.parts.loop.post([this, gpu] { table_.spots[gpu].check_timer.reset(); });
   table_.parts.samples.poll_processes(gpu, Duration(0));
   log::info(
       "a filler has been moved to host memory",

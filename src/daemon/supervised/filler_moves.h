@@ -1,5 +1,5 @@
-// Fillers that leave a GPU without ending: put aside among those who take turns, until nobody needs
-// the GPU. What is decided is in filler/yielding.h. State thread only.
+// Fillers that leave a GPU without ending: their memory is moved out, as that of leases that take
+// turns, until nobody needs the GPU. filler/yielding.h decides. State thread only.
 #pragma once
 
 #include "daemon/supervised/filler_table.h"
@@ -12,15 +12,16 @@ class FillerMoves {
  public:
   FillerMoves(FillerTable& table, Fillers& fillers) : table_(table), fillers_(fillers) {}
 
-  // Of a filler whose lease can be put aside.
+  // Begins to move out the filler on this GPU. The memory of its lease can be moved.
   void evict(const GpuUuid& gpu);
-  // After a change of turns; not from within whatever has just changed.
-  void look_at_evictions();
+  // Call after a change of turns. The check follows soon, when whatever has changed has returned.
+  void check_evictions();
   void step_eviction(const GpuUuid& gpu);
-  // If it is out, and nobody has used the GPU for as long as its owner wants.
+  // Brings the filler of this GPU back, if it is moved out and the GPU has been idle for as long as
+  // its owner wants.
   void bring_back(const GpuUuid& gpu);
   std::optional<LeaseStay> stay_of(LeaseId lease) const;
-  // A look at this GPU is all that an eviction waits for.
+  // Whether an eviction on this GPU waits for nothing but a sample of the GPU.
   bool expects_sample(const GpuUuid& gpu) const;
 
  private:
@@ -29,7 +30,7 @@ class FillerMoves {
 
   FillerTable& table_;
   Fillers& fillers_;
-  bool looking_ = false;  // look_at_evictions() is about to run
+  bool check_posted_ = false;  // check_evictions() is about to run
 };
 
 }  // namespace gpurota::daemon

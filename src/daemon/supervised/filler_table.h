@@ -1,5 +1,5 @@
-// What is known of the fillers: each with its owner's wishes, and each GPU with what is on it. Its
-// classes (fillers.h, filler_*.h) work on one table. State thread only.
+// The fillers, each with its owner's wishes, and the GPUs, each with the filler that is on it. The
+// classes of fillers.h and filler_*.h work on one table. State thread only.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
@@ -21,7 +21,7 @@
 
 namespace gpurota::daemon {
 
-// What its owner said of it, beside the command.
+// The wishes of a filler's owner, beside the command.
 struct FillerWishes {
   std::vector<GpuUuid> gpus;     // empty: all
   std::optional<int> instances;  // empty: one on each idle GPU
@@ -32,7 +32,7 @@ struct FillerWishes {
   filler::OnYield on_yield = filler::OnYield::kStop;
 
   bool may_use(const GpuUuid& gpu) const;
-  // Its limit on a GPU of which so much can be had; nothing: the whole GPU.
+  // The limit of the filler on a GPU of which so much can be had; nothing: the whole GPU.
   std::optional<SizeSpec> memory_of(const lease::Available& available) const;
 };
 
@@ -41,36 +41,37 @@ struct FillerEntry : Supervised {
   bool paused = false;
   std::string paused_by;        // "by root (administrator)", and why; empty: by its owner
   bool removed = false;         // goes as soon as it is on no GPU any more
-  std::vector<GpuUuid> places;  // where it has ever been: their positions number its runs
-  int failures = 0;             // soon or badly ended by itself, in a row
+  std::vector<GpuUuid> places;  // GPUs where it has ever been; their positions number its runs
+  int failures = 0;             // how often in a row it has ended by itself soon, or badly
   std::optional<TimePoint> retry_at;
-  std::string problem;    // how it last ended by itself, if not well
-  TimePoint failed_at{};  // then
+  std::string problem;    // how the last run ended by itself, if not well
+  TimePoint failed_at{};  // when that run ended
   TimePoint last_start = TimePoint::min();
 
   bool is_removed() const { return removed; }
 };
 
-// One GPU.
+// One GPU, as far as fillers are concerned.
 struct FillerSpot {
   filler::TurnTaking turns{filler::Rules{}};
-  std::optional<std::uint64_t> filler;  // which is on, or on its way out
-  std::uint64_t run = 0;                // of it here
-  std::optional<LeaseId> lease;         // of it, until the memory is back
+  std::optional<std::uint64_t> filler;  // the filler that is on, or is leaving
+  std::uint64_t run = 0;                // the number of its run here
+  std::optional<LeaseId> lease;         // its lease, until the memory is back
   TimePoint since{};
-  Duration stayed{};  // until it was last moved out for somebody
-  // And since: it is on, or its owner has paused it. Empty: it is out for somebody.
+  Duration stayed{};  // how long it has stayed, up to the last time it was moved out for somebody
+  // Since when its present stay counts: it is on, or its owner has paused it. Empty: it is moved
+  // out for somebody.
   std::optional<TimePoint> stays_from;
   ports::EventLoop::SourcePtr kill_timer;
   bool told_to_end = false;
   bool may_lack_lease = false;  // an earlier daemon started it, and no lease of it is known
-  std::optional<filler::Eviction> eviction;  // it is being moved out
-  bool moved_out = false;                    // it is out
-  Bytes stays;                               // of what is out, on the GPU
-  std::optional<Bytes> counted;              // of its lease there, by the last look
-  ports::EventLoop::SourcePtr look_timer;    // of the eviction
+  std::optional<filler::Eviction> eviction;  // the filler is being moved out
+  bool moved_out = false;                    // the filler is moved out
+  Bytes stays;                               // memory that stays on the GPU then
+  std::optional<Bytes> counted;              // memory of its lease, by the last sample
+  ports::EventLoop::SourcePtr check_timer;   // of the eviction
 
-  // It is out for somebody from now on.
+  // The filler is moved out for somebody from now on.
   void stop_stay(TimePoint now) {
     if (stays_from) stayed += now - *stays_from;
     stays_from.reset();
@@ -92,7 +93,7 @@ struct FillerParts {
   const Availability& availability;
   Samples& samples;
   std::function<WallTime()> wall_clock;
-  std::string directory;  // of their files
+  std::string directory;  // of the files of fillers
 };
 
 class FillerTable {
@@ -106,21 +107,22 @@ class FillerTable {
 
   WallTime wall_time(TimePoint when) const;
   std::string gpu_name(const GpuUuid& gpu) const;
-  // An event, and a line of the log, about what this filler does there.
+  // Records an event, and writes a line to the log, about what this filler does on the GPU.
   void record(proto::EventType type, const FillerEntry& entry, const GpuUuid& gpu,
               const std::string& what);
   Result<void> save(const FillerEntry& entry) const;
-  // What its output may take of the disk: of each GPU where it has been, of one at the least.
+  // Counts the disk that the filler's logs may take: a log for each GPU where it has been, and at
+  // least one.
   void count_logs(FillerEntry& entry);
 
   // The run of a filler on one GPU, by the place of that GPU among those where it has been.
   static constexpr std::size_t kMostPlaces = 1024;
   static std::uint64_t run_at(const FillerEntry& entry, std::size_t place);
   const GpuUuid& gpu_of(std::uint64_t run) const;
-  // Somewhere; or its memory is not back yet.
+  // Whether the filler is on some GPU, or its memory is not back yet.
   bool is_on(const FillerEntry& entry) const;
   bool is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) const;
-  // Whether it has its lease, and that can be put aside.
+  // The filler's lease, if it has one whose memory can be moved out; else nullptr.
   const LeaseEntry* swap_lease_of(const FillerSpot& spot) const;
   filler::WayOut way_out_of(const GpuUuid& gpu) const;
 };

@@ -85,7 +85,7 @@ filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
 
 void Fillers::on_sample(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used) {
   if (foreign) {
-    // Those that somebody started with `gpurota run --filler`.
+    // Leases that somebody started with `gpurota run --filler`.
     std::vector<LeaseId> others;
     for (const auto& [id, lease] : table_.parts.tables.leases) {
       const auto spot = table_.spots.find(gpu);
@@ -144,11 +144,11 @@ Result<std::uint64_t> Fillers::run_on(FillerEntry& entry, const GpuUuid& gpu) {
   if (at == entry.places.end()) {
     if (place >= FillerTable::kMostPlaces)
       return fail(Code::kLimit, "it has been on too many GPUs");
-    // Its first is counted since it was added.
+    // The log of the first GPU is counted since the filler was added.
     if (place > 0) GPUROTA_TRY(check_log(entry.uid));
     entry.places.push_back(gpu);
     if (auto saved = table_.save(entry); !saved) {
-      // Else the next daemon would not find what is started there.
+      // Otherwise the next daemon would not find the run that is started there.
       entry.places.pop_back();
       return tl::unexpected(saved.error());
     }
@@ -183,13 +183,13 @@ void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
   const auto it = spot.filler ? table_.entries.find(*spot.filler) : table_.entries.end();
   if (it == table_.entries.end() || spot.told_to_end) return;
   spot.told_to_end = true;
-  // What was on for a while and had to be ended is a good one, however it began.
+  // A run that was on for a while and had to be ended is a good run, however it began.
   if (table_.parts.loop.now() - spot.since >= filler::Rules{}.good_stay) {
     it->second.failures = 0;
     it->second.problem.clear();
   }
   spot.eviction.reset();
-  spot.look_timer.reset();
+  spot.check_timer.reset();
   table_.record(proto::EventType::kFillerYielded, it->second, gpu,
                 fmt::format("leaves {}: {}", table_.gpu_name(gpu), reason));
   if (spot.lease) {
@@ -218,7 +218,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (!spot.lease && !gone && table_.is_kept_by(entry, spot)) {
     spot.lease = id;
     spot.may_lack_lease = false;
-    // It had to leave while it was still starting.
+    // The filler had to leave while it was still starting.
     if (spot.turns.state() == filler::State::kLeaving) {
       table_.parts.loop.post([this, id, why = spot.turns.why()] {
         table_.parts.leases.end(id, EndCause::kReleased, reason_of(why));
@@ -230,7 +230,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
     spot.lease.reset();
     return settle_spot(gpu);
   }
-  // The queue ended it, or somebody who may.
+  // The queue ended the lease, or a user who may end it.
   const bool asked_to = entry.cause == EndCause::kReleased || entry.cause == EndCause::kExpired ||
                         entry.cause == EndCause::kBooking;
   if (!asked_to || spot.told_to_end) return;
@@ -247,7 +247,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
 
 void Fillers::on_handed_over(std::uint64_t run) {
   const FillerSpot& spot = table_.spots[table_.gpu_of(run)];
-  // It may have its lease already, or may have had to leave.
+  // The run may have its lease already, or may have had to leave.
   for (const auto& [id, lease] : table_.parts.tables.leases) on_lease_change(lease, false);
   if (spot.turns.state() == filler::State::kLeaving && !spot.lease) table_.supervisor.end(run);
 }
@@ -272,23 +272,23 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
     how = report->cannot_start;
   } else if (report) {
     how = fmt::format("{} {}", report->signalled ? "killed by signal" : "exited", report->code);
-    // It was still asking an earlier daemon, which has gone.
+    // The run was still asking an earlier daemon, which has gone.
     const bool unheard = table_.spots[gpu].may_lack_lease && report->code == jobs::kRunFailed;
     raced = !report->signalled && (report->code == kNoGpuLeft || unheard);
     failed = report->signalled || (report->code != 0 && !raced);
-    // `gpurota run` has not come to the command: what it said is why.
+    // `gpurota run` has not started the command: the reason is the last line that it printed.
     const bool refused = !report->signalled && report->code == jobs::kRunFailed;
     const std::string why = refused ? table_.supervisor.files().last_line(run) : "";
     if (!why.empty()) how = why;
   }
-  // One that ends well, but soon, is not started all the time either.
+  // A filler that ends well, but soon, is not started all the time either.
   const Duration good = failed ? jobs::Supervision::kGoodRun : filler::Rules{}.good_stay;
   const bool brief = now - table_.spots[gpu].since < good;
   if (!brief) entry.failures = 0;
   if (failed || (brief && !raced)) entry.retry_at = now + jobs::back_off(++entry.failures);
   entry.problem = failed ? how : "";
   if (failed) entry.failed_at = now;
-  // Its owner is told what was not there.
+  // The owner is told which command was not found.
   const bool no_command =
       report && !report->signalled && (report->code == 126 || report->code == 127);
   const std::string said = no_command ? table_.supervisor.files().last_line(run) : "";
@@ -298,7 +298,7 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
       fmt::format("has ended on {} by itself: {}", table_.gpu_name(gpu), display_text(how, 200)));
 }
 
-// Off the GPU: no run, no lease.
+// The filler is off the GPU: there is neither a run nor a lease.
 void Fillers::settle_spot(const GpuUuid& gpu) {
   FillerSpot& spot = table_.spots[gpu];
   if (!spot.filler || table_.supervisor.is_on(spot.run) || spot.lease) return;
@@ -307,7 +307,7 @@ void Fillers::settle_spot(const GpuUuid& gpu) {
   spot.turns.on_gone(table_.parts.loop.now(), spot.turns.state() == filler::State::kLeaving);
   spot.filler.reset();
   spot.kill_timer.reset();
-  spot.look_timer.reset();
+  spot.check_timer.reset();
   spot.eviction.reset();
   spot.moved_out = spot.told_to_end = false;
   table_.parts.samples.poll_processes(gpu, Duration(0));
@@ -424,7 +424,7 @@ Result<void> Fillers::control(std::uint64_t id, What what, const std::string& by
   if (removed) {
     entry.removed = true;
   } else {
-    // Who pauses what is paused changes nothing, and takes nobody's reason away.
+    // To pause a filler that is paused changes nothing, also not who has paused it.
     if (!leaves || !entry.paused) entry.paused_by = leaves ? by : "";
     entry.paused = leaves;
   }
@@ -435,7 +435,7 @@ Result<void> Fillers::control(std::uint64_t id, What what, const std::string& by
   }
   const std::string name = entry.spec.name;
   const std::string reason = control_text(entry, what, by);
-  // It is gone then, if it is removed and was nowhere.
+  // A filler that is removed, and was on no GPU, is dropped by this call.
   table_.supervisor.settle(entry);
   for (auto& [gpu, spot] : table_.spots) {
     if (spot.filler != id) continue;
@@ -444,7 +444,7 @@ Result<void> Fillers::control(std::uint64_t id, What what, const std::string& by
       continue;
     }
     const auto why = removed ? filler::Why::kRemoved : filler::Why::kPaused;
-    // A GPU that it keeps from others while it is paused it has.
+    // A paused filler that keeps others off the GPU counts as being there.
     if (spot.moved_out && !spot.stays_from) spot.stays_from = table_.parts.loop.now();
     if (spot.turns.dismiss(why)) {
       yield(gpu, reason);

@@ -19,7 +19,7 @@ std::string failed_text(const jobs::Items& items) {
   return fmt::format("{} of {} items did not end well: {}", failed, all, items_text(counts));
 }
 
-// What one step does: no longer than a call of a client takes.
+// The most that one step does. A step takes no longer than a call of a client.
 constexpr std::size_t kStopsInAStep = 8;
 constexpr std::size_t kRetriesInAStep = 64;
 constexpr std::size_t kForgetsInAStep = 4;
@@ -77,7 +77,7 @@ JobEntry& JobItems::make(JobEntry& array, std::int64_t index) {
   return runs_.insert_or_assign(run, std::move(item)).first->second;
 }
 
-// An item that ended because its array was stopped goes on with it.
+// An item that ended because its array was stopped waits, and goes on when the array does.
 jobs::JobState JobItems::resting_state(const JobEntry& array, jobs::JobState state) const {
   const jobs::Phase phase = array.life.state().phase;
   const bool stops = phase == jobs::Phase::kStopping || phase == jobs::Phase::kStopped;
@@ -94,11 +94,13 @@ void JobItems::put_to_rest(std::uint64_t run) {
   array->second.items.rest(index_of(run), resting_state(array->second, item.mapped().life.state()));
   parts_.supervisor.settle(item.mapped());
   take_step_soon(array->second);
-  // One that is removed goes with its last item. Which that is is known when all are taken up.
+  // A removed array is dropped with its last item. Before all items are taken up nobody knows which
+  // one is the last.
   if (restored_ && array->second.is_removed()) parts_.settle(array_of(run));
 }
 
-// With the urgency of clients, so that neither these nor the array waits for the other for long.
+// The urgency is that of clients, so that neither clients nor the array wait for the other for
+// long.
 void JobItems::take_step_soon(JobEntry& array, Duration pause) {
   if (array.next_step) return;
   array.next_step = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kClient,
@@ -132,7 +134,7 @@ void JobItems::take_step(std::uint64_t id) {
 }
 
 void JobItems::stop(JobEntry& array) {
-  // One that waits for the disk is not waited for.
+  // Do not wait for a step that waits for the disk.
   array.next_step.reset();
   take_step_soon(array);
 }
@@ -153,14 +155,14 @@ bool JobItems::stop_some(JobEntry& array) {
     parts_.carry_out(item, item.life.stop(parts_.now(), by));
     parts_.settle(run);
   }
-  // An array that is removed goes with its last item.
+  // A removed array is dropped with its last item.
   const auto there = parts_.jobs.find(id);
   if (!runs.empty() && there != parts_.jobs.end()) take_step_soon(there->second);
   return !runs.empty();
 }
 
-// Nothing of the array starts before all of them wait again: after a kill -9 it begins anew, and
-// would take an item that has failed once more for one that is still to start again.
+// No item starts before all failed items wait again. After a kill -9 the next daemon begins anew,
+// and would take an item that has failed once more for one that is still to start again.
 void JobItems::retry_some(JobEntry& array) {
   const auto failed = array.items.failed_from(array.retry_from, kRetriesInAStep);
   if (failed.empty()) {
@@ -209,14 +211,15 @@ Result<void> JobItems::store(std::uint64_t run) {
   return parts_.supervisor.store()->save_items(array->first, {row_of(index, *state)}, false);
 }
 
-// Whether it has to wait for others when it is started again; nothing where it has not ended.
+// Whether the array has to wait for other jobs when it is started again; nothing if the array has
+// not ended.
 Result<std::optional<bool>> JobItems::start_of(const JobEntry& array) const {
   if (!is_settled(array.life.state().phase)) return std::nullopt;
   GPUROTA_ASSIGN_OR_RETURN(const bool chained, must_wait(parts_.jobs, array.uid, array.spec));
   return std::optional(chained);
 }
 
-// Some items wait to be started that had ended.
+// Starts the array again, if it has ended, as some of its items wait now.
 Result<void> JobItems::start_again(JobEntry& array, std::optional<bool> chained) {
   const std::uint64_t id = array.id;
   const std::string name = array.spec.name;
@@ -257,7 +260,7 @@ Result<void> JobItems::control(std::uint64_t id, std::int64_t index, What what,
     return parts_.supervisor.check_stored(run, array.spec.name);
   }
   const bool waits = array.items.kind(index) == jobs::ItemKind::kWaiting;
-  // One that has ended has nothing to stop, and one that waits starts anyway.
+  // An item that has ended has nothing to stop, and an item that waits starts anyway.
   if (waits != (what == What::kStop)) return {};
   if (what != What::kStop && phase == jobs::Phase::kStopped) {
     return fail(Code::kInvalid, fmt::format("job {0} is stopped: 'gpurota job start {0}' goes on "
@@ -277,8 +280,8 @@ Result<void> JobItems::control(std::uint64_t id, std::int64_t index, What what,
   return start_again(array, chained);
 }
 
-// Each is several files, and others wait for the loop meanwhile. A daemon that is killed leaves the
-// rest to the next one.
+// Some at a time, as each run has several files, and others wait for the loop meanwhile. If the
+// daemon is killed, the next one removes the rest.
 void JobItems::forget_some() {
   forget_timer_.reset();
   for (std::size_t i = 0; i < kForgetsInAStep && !forgotten_.empty(); ++i) {
@@ -313,7 +316,7 @@ Result<void> JobItems::take_up(JobEntry& array, const ports::StoredItem& stored)
   item.adopted = true;
   const bool same_boot = !stored.boot_id.empty() && stored.boot_id == parts_.processes.boot_id();
   if (same_boot) return parts_.take_up_run(item);
-  // Started again in its turn.
+  // After a reboot the item waits, and starts again in its turn.
   (void)item.life.on_boot(parts_.now());
   put_to_rest(item.id);
   return {};

@@ -1,7 +1,7 @@
-// The items of arrays, for Jobs: which of them run, which starts next, and what is known of those
+// The items of arrays, for Jobs: which of them run, which starts next, and the states of the items
 // that do not run. An array is a job without a run of its own: its life is kRunning from the start
-// of its first item to the end of the last. An item that runs is a JobEntry, with its own life; of
-// the others there is their state (jobs/array.h). State thread only.
+// of its first item to the end of the last. An item that runs is a JobEntry, with its own life. An
+// item that does not run has only a state (jobs/array.h). State thread only.
 #pragma once
 
 #include "daemon/supervised/job_rules.h"
@@ -16,7 +16,7 @@ namespace gpurota::daemon {
 
 class JobItems {
  public:
-  // All outlive it.
+  // All outlive the JobItems.
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
@@ -24,51 +24,52 @@ class JobItems {
     JobEntries& jobs;
     std::function<jobs::Moment()> now;
     std::function<jobs::Policy(const jobs::JobSpec&)> policy_of;
-    // Of a job or of an item.
+    // Carries out actions of a job or of an item.
     std::function<void(JobEntry&, const jobs::Actions&)> carry_out;
     std::function<void(std::uint64_t)> settle;
-    // Of an item that may be on, in this boot.
+    // Takes up the run of an item that may be on, in this boot.
     std::function<Result<void>(JobEntry&)> take_up_run;
   };
   explicit JobItems(Parts parts) : parts_(std::move(parts)) {}
 
-  // Those that run, by the numbers of their runs.
+  // The items that run, by the numbers of their runs.
   JobEntries& runs() { return runs_; }
   const JobEntries& runs() const { return runs_; }
-  // A job, or an item that runs, by the number of its run; nullptr: there is none.
+  // The job, or the item that runs, with this number of a run; nullptr: there is none.
   JobEntry* entry(std::uint64_t id);
-  // nullptr: it does not run.
+  // The item of this index; nullptr: the item does not run.
   const JobEntry* find(const JobEntry& array, std::int64_t index) const;
-  // The item that asks for its lease. There is one at most: the next one starts when it has it.
+  // The item that asks for its lease. There is one at most: the next item starts when that one has
+  // its lease.
   const JobEntry* asking_of(const JobEntry& array) const;
-  // The one that asks counts as waiting.
+  // How many items are how far. An item that asks for its lease counts as waiting.
   jobs::ItemCounts count(const JobEntry& array) const;
 
   enum class What { kStart, kStop, kRestart };
   Result<void> control(std::uint64_t array, std::int64_t index, What what, const std::string& by);
-  // Those that did not end well start again: soon, some at a time, also after a kill -9.
+  // Starts the items again that did not end well: soon, some at a time, also after a kill -9.
   Result<void> retry(std::uint64_t array);
-  // All wait, as if none had begun.
+  // Makes all items wait, as if none had begun.
   Result<void> reset(JobEntry& array);
-  // The array is being stopped: so are its items, soon, and it goes on with these when it is
-  // started.
+  // Stops the items of an array that is being stopped, soon. When the array is started, it goes on
+  // with these items.
   void stop(JobEntry& array);
-  // The next starts are made of another spec.
+  // The spec of the array has changed: the next starts use the new one.
   void take_spec(JobEntry& array);
 
-  // Soon, as a step of its own, something is done that is to be done for the array: its next item
-  // is started, items are stopped, or made to wait again, or the array ends.
+  // Takes the next step for the array soon, as a turn of the loop of its own: starts the next item,
+  // stops items, makes items wait again, or ends the array.
   void take_step_soon(JobEntry& array, Duration pause = {});
-  // An item that has ended.
+  // The item of this run has ended, and is no longer a JobEntry.
   void put_to_rest(std::uint64_t run);
-  // Writes it to the store.
+  // Writes the item of this run to the store.
   Result<void> store(std::uint64_t run);
-  // Removes the files of all its items, some at a time.
+  // Removes the files of all items of the array, some at a time.
   void forget(const JobEntry& array);
 
-  // After a start of the daemon: what is known of an item.
+  // After a start of the daemon: takes up an item as it was stored.
   Result<void> take_up(JobEntry& array, const ports::StoredItem& stored);
-  // All are taken up.
+  // All jobs and items are taken up.
   void on_restored() { restored_ = true; }
 
  private:

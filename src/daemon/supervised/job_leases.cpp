@@ -28,7 +28,7 @@ void JobLeases::restore() {
 void JobLeases::on_lease_change(const LeaseEntry& entry, bool) {
   const bool reserved = entry.lease.kind == LeaseKind::kReservation;
   if (entry.lease.kind != LeaseKind::kJob && !reserved) return;
-  // The time of a reservation is not that of what runs under it.
+  // A run under a reservation has a time of its own, apart from the reservation's.
   const bool taken = entry.cause == EndCause::kReleased;
   if (taken || (reserved && entry.cause == EndCause::kExpired)) {
     jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTakenAway, entry.reason);

@@ -1,4 +1,4 @@
-// What happens to the leases of jobs, told to the jobs. State thread only.
+// Tells the jobs what happens to their leases. State thread only.
 #pragma once
 
 #include "daemon/leases/lease_manager.h"
@@ -12,16 +12,17 @@ namespace gpurota::daemon {
 
 class JobLeases final : public LeaseEnforcement {
  public:
-  // Both outlive it.
+  // All outlive the JobLeases.
   JobLeases(const LeaseTables& tables, LeaseManager& leases, Jobs& jobs)
       : tables_(tables), leases_(leases), jobs_(jobs) {}
 
-  // The leases that the last daemon left. After both have been restored.
+  // Gives the jobs the leases that the last daemon left. Call after leases and jobs have been
+  // restored.
   void restore();
   void on_lease_change(const LeaseEntry& entry, bool gone);
   std::optional<std::string> end_of_command(const LeaseEntry& entry) const;
   void release(LeaseId lease, const std::string& reason) override;
-  // A job that nobody watches is not left to go on like that.
+  // Ends the lease: nobody watches a job that could reduce its use.
   void on_over_limit(LeaseId lease, const std::string& what) override;
 
  private:

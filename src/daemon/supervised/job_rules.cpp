@@ -15,7 +15,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// Whatever else there is. Its name joins `names`.
+// Checks the job by itself, whatever other jobs there are, and adds its name to `names`.
 Result<void> check_alone(const jobs::JobSpec& spec, std::set<std::string>& names) {
   GPUROTA_TRY(jobs::check_spec(spec));
   const auto& options = spec.options;
@@ -64,7 +64,7 @@ Result<void> check_after(const JobEntries& entries, uid_t uid,
   return {};
 }
 
-// The states of the items of an array are those of these items.
+// The stored states of items belong to the indices and commands, so these cannot change.
 Result<void> check_items_stay(const JobEntries& entries, uid_t uid,
                               const std::vector<WantedJob>& wanted) {
   for (const WantedJob& each : wanted) {
@@ -79,7 +79,7 @@ Result<void> check_items_stay(const JobEntries& entries, uid_t uid,
   return {};
 }
 
-// One that is always started again never ends well.
+// A job that is always started again never ends well.
 Result<void> check_ends(const std::vector<const jobs::JobSpec*>& specs) {
   std::set<std::string_view> endless;
   for (const jobs::JobSpec* spec : specs) {
@@ -202,7 +202,7 @@ Chain chain_of(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec) 
   for (const std::string& name : spec.after_end) check(jobs::Link::kEnd, name);
   if (!never.text.empty()) return never;
   if (waits.empty()) return {};
-  // Each list of the user's jobs has this text.
+  // Each list of the user's jobs contains the text, so its length is bounded.
   constexpr std::size_t kMostNamed = 8;
   if (waits.size() > kMostNamed) {
     const std::size_t others = waits.size() - kMostNamed + 1;

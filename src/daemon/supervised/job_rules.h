@@ -1,5 +1,5 @@
-// What the jobs of a user may be together: how many, how long their commands, who starts after
-// whom. Pure.
+// The rules for all jobs of a user together: how many there may be, how long their commands, and
+// which starts after which. Pure.
 #pragma once
 
 #include "daemon/supervised/job_entry.h"
@@ -10,46 +10,48 @@
 
 namespace gpurota::daemon {
 
-// Of one user.
+// The bounds for one user.
 inline constexpr std::size_t kMostJobs = 256;
-inline constexpr std::size_t kMostJobBytes = std::size_t{1} << 20;  // of what they say
-inline constexpr std::size_t kMostUserItems = 20'000;               // of their arrays
+inline constexpr std::size_t kMostJobBytes = std::size_t{1} << 20;  // specs of all jobs
+inline constexpr std::size_t kMostUserItems = 20'000;               // items of all arrays
 
 struct WantedJob {
   jobs::JobSpec spec;
-  bool start = true;  // if it is not there yet
+  bool start = true;  // whether a job that is new is started
 };
 
 // The user's job of this name; nullptr: there is none.
 const JobEntry* find_job(const JobEntries& entries, uid_t uid, const std::string& name);
 
-// That the user may have these beside their others. One of the same name takes the place of the one
-// that is there.
+// Whether the user may have these jobs beside the others. A wanted job takes the place of one of
+// the same name.
 Result<void> check_together(const JobEntries& entries, uid_t uid,
                             const std::vector<WantedJob>& wanted);
 
-// What the logs of these come to, and those whose place they take.
+// How much disk the logs of the wanted jobs may take, and the logs of the jobs whose place they
+// take.
 struct LogChange {
   std::uint64_t freed = 0, added = 0;  // bytes
 };
 LogChange log_change(const JobEntries& entries, uid_t uid, const std::vector<WantedJob>& wanted);
 
-// Whether a job of this user has to wait for those that it names. kWaits: "it starts when
+// Whether a job of this user has to wait for the jobs that it names. kWaits: "it starts when
 // prepare has ended well and load has ended"; kNever: "prepare has not ended well: exit status 3".
 struct Chain {
   jobs::Verdict verdict = jobs::Verdict::kMet;
   std::string text{};
 };
 Chain chain_of(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec);
-// Whether it would have to wait for others if it were started now; kInvalid: for ever.
+// Whether such a job would have to wait for others if it were started now; kInvalid: it would wait
+// for ever.
 Result<bool> must_wait(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec);
 
-// Whether nothing more comes of it by itself.
+// Whether a job in this phase stays in it until somebody starts the job.
 bool is_settled(jobs::Phase phase);
 
-// The user's jobs that name it, at boot or in a chain.
+// The user's jobs that name this job, for the order at boot or in a chain.
 std::vector<std::uint64_t> named_by(const JobEntries& entries, const JobEntry& job);
-// Those that wait for its end.
+// The jobs that wait for the end of this job.
 std::vector<std::uint64_t> chained_after(const JobEntries& entries, const JobEntry& job);
 
 // An error: a job is removed with --force only, as it runs (`is_on`), or as jobs other than those

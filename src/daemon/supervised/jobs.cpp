@@ -7,7 +7,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// An end of the job that its owner has not heard of.
+// The end of the job, if its owner has not been told of it.
 std::optional<NoticeKind> end_to_tell(JobEntry& job) {
   const jobs::Phase phase = job.life.state().phase;
   if (std::exchange(job.told, phase) == phase) return std::nullopt;
@@ -17,13 +17,13 @@ std::optional<NoticeKind> end_to_tell(JobEntry& job) {
   return std::nullopt;
 }
 
-// The bound of its log. Of an item its array says it.
+// The bound of the log of a job or an item. The array decides for its items.
 Bytes log_of(const JobEntries& jobs, const JobEntry& job) {
   const auto array = jobs.find(job.array);
   return jobs::log_bound(array == jobs.end() ? job.spec : array->second.spec);
 }
 
-// As people call it: of an item, "sweep[7]".
+// The name that people use; for an item "sweep[7]".
 std::string run_name(const JobEntry& job) {
   return job.array == 0 ? job.spec.name : fmt::format("{}[{}]", job.spec.name, job.index);
 }
@@ -47,7 +47,7 @@ Jobs::Jobs(Parts parts)
 jobs::Moment Jobs::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
 
 jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
-  // The items of an array are started again, not the whole.
+  // The restart policy of an array holds for its items, not for the whole.
   return {spec.is_array() ? jobs::RestartPolicy::kNo : spec.restart,
           parts_.grace() + Supervisor::kKeeperGrace};
 }
@@ -57,7 +57,7 @@ const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
   if (!info || info->id() != run || info->parent <= 1) return nullptr;
   for (const JobEntries* all : {&entries_, &items_.runs()}) {
     for (const auto& [id, job] : *all) {
-      // The keeper collects what loses its parent in the run: those are no runs.
+      // Orphans of the run become children of the keeper, too, and are no runs.
       if (job.runner && *job.runner != run) continue;
       if (supervisor_.is_kept_by(id, info->parent)) return &job;
     }
@@ -182,7 +182,7 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
       case jobs::Action::kKill:
         supervisor_.kill(job.id);
         break;
-      // The keeper's `gpurota run` asks for the lease, and gives it back.
+      // Nothing to do: the keeper's `gpurota run` asks for the lease, and gives it back.
       case jobs::Action::kCancelRequest:
       case jobs::Action::kSpawn:
       case jobs::Action::kReleaseLease:
@@ -194,10 +194,11 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
 void Jobs::launch(JobEntry& job) {
   (void)job.life.on_lease(now());
   job.adopted = false;
-  // Its items follow, as it is settled.
+  // The items start when the array is settled.
   if (job.spec.is_array()) return job.life.on_held(now());
-  // Before there is a process: a daemon that is killed now finds the keeper by its lock, or that
-  // there was none; what the last run left is not this one's.
+  // Cleared and stored before there is a process. If this daemon is killed now, the next one finds
+  // the keeper by its lock, or that there was none, and takes no file of the last run for one of
+  // this run.
   supervisor_.files().clear(job.id);
   supervisor_.settle(job);
   if (const auto launched = supervisor_.launch(job.id, job, job.spec, log_of(entries_, job));
@@ -217,7 +218,7 @@ void Jobs::on_handed_over(std::uint64_t id) {
 jobs::Actions Jobs::outcome(JobEntry& job) {
   const auto report = supervisor_.files().read_report(job.id);
   const bool stopping = job.life.state().phase == jobs::Phase::kStopping;
-  // On a full disk there is no report either.
+  // On a full disk a refused run leaves no report, but the refusal is known here.
   if (!report && !stopping && !job.refusal.empty()) {
     return job.life.on_cannot_start(now(), job.refusal);
   }
@@ -227,11 +228,11 @@ jobs::Actions Jobs::outcome(JobEntry& job) {
   }
   const bool asking = job.life.state().asking;
   const bool failed = !stopping && !report->signalled && report->code != 0;
-  // There was nobody to ask when the last daemon ended.
+  // The run found no daemon to ask when the last one had ended.
   if (failed && asking && job.adopted && job.refusal.empty() && report->code == jobs::kRunFailed) {
     return job.life.on_never_began(now());
   }
-  // `gpurota run` has not come to the command: what it said is why.
+  // `gpurota run` has not started the command: the reason is the last line that it printed.
   if (failed && (asking || !job.refusal.empty())) {
     return job.life.on_cannot_start(
         now(), job.refusal.empty() ? supervisor_.files().last_line(job.id) : job.refusal);
@@ -275,7 +276,7 @@ void Jobs::arm(JobEntry& job) {
 }
 
 void Jobs::settle(std::uint64_t id) {
-  // Another one may have started it, or dropped it, since.
+  // A change of another job may have started or dropped this one since.
   const JobEntry* const changed = items_.entry(id);
   if (changed == nullptr) return;
   if (changed->array != 0 && is_settled(changed->life.state().phase)) return items_.put_to_rest(id);
@@ -322,7 +323,7 @@ void Jobs::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used) {
       job.used[gpu] = now_used == used.end() ? Bytes() : now_used->second;
       Bytes sum;
       for (const auto& [each, bytes] : job.used) sum += bytes;
-      // Where nobody can say what processes use it is nothing.
+      // The sum is zero where nobody can say how much processes use.
       if (!sum.is_zero()) job.life.on_use(sum);
     }
   }

@@ -1,6 +1,7 @@
-// The jobs: commands that the daemon looks after, a policy over the supervisor, which runs them.
-// What happens when is decided by jobs/supervision.h; here it is carried out. What a user may have
-// is said by job_rules.h. Every change is in the store before it is seen. State thread only.
+// The jobs: commands that the daemon looks after. Jobs are a policy over the supervisor, which runs
+// them. jobs/supervision.h decides what happens when, and this class carries it out. job_rules.h
+// says which jobs a user may have. Every change is in the store before a client sees it. State
+// thread only.
 //
 // jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
 #pragma once
@@ -27,7 +28,7 @@ class Jobs final : Supervisor::Policy {
     std::function<Duration()> grace;
     std::string directory;  // of the jobs' files
     // A job has ended and is not started again (kJobFinished, kJobFailed), or never starts
-    // (kJobCancelled); empty: nobody hears of it.
+    // (kJobCancelled). Empty: nobody is told.
     std::function<void(uid_t owner, NoticeKind kind, const std::string& job,
                        const std::string& why)>
         on_end = {};
@@ -35,50 +36,53 @@ class Jobs final : Supervisor::Policy {
 
   explicit Jobs(Parts parts);
 
-  // When the sockets are open. Jobs that ran or waited before a reboot are started in their order.
+  // Call when the sockets are open. Starts the jobs that ran or waited before a reboot, in their
+  // order.
   Result<void> restore();
 
-  // Added and started.
+  // Adds and starts a job.
   Result<const JobEntry*> add(uid_t uid, jobs::JobSpec spec);
-  // Its next start is made of this.
+  // Changes the spec of a job. The next start uses the new one.
   Result<void> change(std::uint64_t id, jobs::JobSpec spec);
   enum class Change { kAdded, kChanged, kUnchanged };
-  // Jobs of these names are changed, the others added: all or none.
+  // Changes the jobs of these names, and adds those that are not there: all or none.
   Result<std::vector<Change>> apply(uid_t uid, std::vector<WantedJob> wanted);
   enum class What { kStart, kStop, kRestart, kRemove };
-  // Removing one that runs stops it first; others that are to be started after it name it no more
-  // then. kInvalid: it cannot be started, as a job before it in its chain has failed. `by`: who
-  // does it, where that is not the owner: "by root (administrator)".
+  // To remove a job that runs stops the job first; jobs that start after it no longer name it then.
+  // kInvalid: the job cannot be started, as a job before it in its chain has failed. `by`: the user
+  // who does this, where that is not the owner: "by root (administrator)".
   Result<void> control(std::uint64_t id, What what, const std::string& by = {});
 
-  // What could not be stored (the disk was full) is, if it can be now.
+  // Stores again, if possible, what could not be stored because the disk was full.
   void store_again() { supervisor_.store_again(); }
 
   const JobEntries& entries() const { return entries_; }
   bool is_on(const JobEntry& job) const {
     return supervisor_.is_on(job.id) || !job.items.on().empty();
   }
-  // Of arrays.
+  // The items of arrays.
   JobItems& items() { return items_; }
-  // The folder of its log, for keeper::read_log().
+  // The folder of a job's log, for keeper::read_log().
   std::string log_folder(std::uint64_t id) const { return supervisor_.files().log_folder(id); }
 
   // The job whose run `pid`, a `gpurota run`, is.
   const JobEntry* job_of(const ports::ProcessId& run) const;
-  // What came of its asking for a lease: none, for that reason; or this one, under which it starts.
+  // The run has asked for a lease, and was refused for this reason, or got this one and starts
+  // under it.
   void on_refused(const ports::ProcessId& run, const std::string& why);
   void on_held(const ports::ProcessId& run, LeaseId lease);
-  // Somebody took it out of the queue.
+  // Somebody has taken the run's request out of the queue.
   void on_cancelled(const ports::ProcessId& run, const std::string& why);
   // The time of a run under a reservation is over, and its command is being ended.
   void on_time_over(const ports::ProcessId& run, const std::string& why);
-  // Its lease, or the reservation that it runs under, is being ended, and its processes with it.
+  // The lease of a run, or the reservation that it runs under, is being ended, and the processes of
+  // the run with it.
   enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver, kBooking };
   void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
-  // So much leases use of this GPU.
+  // How much memory of this GPU each lease uses.
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used);
-  // After restore(): a lease of one of them, or a reservation that it runs under, that the last
-  // daemon left.
+  // After restore(): the last daemon left this lease of a job, or this reservation that a job runs
+  // under.
   void on_lease_restored(LeaseId lease, const ports::ProcessId& holder);
 
  private:
@@ -88,13 +92,14 @@ class Jobs final : Supervisor::Policy {
   void on_over(std::uint64_t id) override;
   Result<void> store(std::uint64_t id) override;
   JobEntry* entry_of(const ports::ProcessId& run);
-  // Takes its name out of the jobs that are started after it, and cancels those that wait for its
-  // success. `is_on`: those that wait for its end go on to. The jobs that named it, to be settled.
+  // Takes the name of this job out of the jobs that start after it, and cancels those that wait for
+  // its success. `is_on`: jobs that wait for its end continue to wait. Returns the jobs that named
+  // it, which are to be settled.
   Result<std::vector<std::uint64_t>> unname(const JobEntry& job, bool is_on);
-  // A chained job goes on, or is cancelled, if it is time.
+  // Lets a chained job go on, or cancels the job, if the jobs before it have ended.
   void check_chain(std::uint64_t id);
   JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec);
-  // One that may be on, in this boot.
+  // Takes up the run of a job that may be on, in this boot.
   Result<void> take_up_run(JobEntry& job);
   jobs::Actions outcome(JobEntry& job);
   Result<void> take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
@@ -107,7 +112,7 @@ class Jobs final : Supervisor::Policy {
   Supervisor supervisor_;
   JobEntries entries_;
   JobItems items_;
-  bool restored_ = false;  // before that not all jobs are there
+  bool restored_ = false;  // false: not all jobs are taken up yet
 };
 
 }  // namespace gpurota::daemon

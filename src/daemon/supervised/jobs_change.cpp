@@ -8,7 +8,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// As it is in view of the jobs that there are: those that come with it wait to be started.
+// The spec without the names of jobs that are added in the same call: those wait to be started.
 jobs::JobSpec without_new_names(const JobEntries& entries, uid_t uid, jobs::JobSpec spec) {
   const auto is_new = [&](const std::string& name) {
     return find_job(entries, uid, name) == nullptr;
@@ -18,7 +18,7 @@ jobs::JobSpec without_new_names(const JobEntries& entries, uid_t uid, jobs::JobS
   return spec;
 }
 
-// Whether the user may have these beside their others.
+// Whether the user may have these jobs beside the others.
 Result<void> check_wanted(const JobEntries& entries, const Supervisor& supervisor, uid_t uid,
                           const std::vector<WantedJob>& wanted) {
   GPUROTA_TRY(check_together(entries, uid, wanted));
@@ -142,7 +142,7 @@ Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<WantedJob> 
     items_.take_spec(job);
     if (changes[i] == Change::kChanged) changed.push_back(id);
     if (changes[i] != Change::kAdded || !wanted[i].start) continue;
-    // Whatever it would wait for in vain was looked at above.
+    // A job that would wait in vain was refused above.
     carry_out(job, job.life.start(now(), must_wait(entries_, uid, job.spec).value_or(true)));
     settle(id);
   }

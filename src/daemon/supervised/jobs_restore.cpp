@@ -1,4 +1,4 @@
-// What a new daemon finds of the jobs: part of jobs.cpp.
+// A new daemon takes up the jobs of the last one: part of jobs.cpp.
 #include "base/log.h"
 #include "daemon/supervised/jobs.h"
 #include "jobs/start_order.h"
@@ -10,7 +10,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// The order in which these are started.
+// The order in which the jobs that ran before a reboot are started.
 std::vector<std::uint64_t> boot_order(const JobEntries& entries,
                                       const std::vector<std::uint64_t>& rebooted) {
   std::vector<jobs::Ordered> order;
@@ -61,7 +61,8 @@ Result<void> Jobs::restore() {
   return {};
 }
 
-// An error where it cannot be told whether it runs: it must not be started a second time.
+// Returns an error where nobody can tell whether the job runs, as the job must not be started a
+// second time.
 Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted) {
   auto spec = jobs::decode_spec(stored.spec);
   auto state = jobs::decode_state(stored.state);
@@ -80,7 +81,7 @@ Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint
   job.told = job.life.state().phase;
   job.items = jobs::Items(job.spec.array);
   for (const ports::StoredItem& item : stored.items) GPUROTA_TRY(items_.take_up(job, item));
-  // Of another boot nothing is left.
+  // No process is left of another boot.
   if (stored.boot_id.empty() || stored.boot_id != parts_.processes.boot_id()) {
     rebooted.push_back(id);
     return {};
@@ -91,7 +92,8 @@ Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint
   return {};
 }
 
-// By the lock of its keeper, also where the last daemon was killed before it noted the start.
+// Finds the run by the lock of its keeper, also where the last daemon was killed before it noted
+// the start.
 Result<void> Jobs::take_up_run(JobEntry& job) {
   const std::uint64_t id = job.id;
   const jobs::Phase phase = job.life.state().phase;

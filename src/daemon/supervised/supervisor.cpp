@@ -78,7 +78,8 @@ Result<void> Supervisor::launch(std::uint64_t run, const Supervised& entry,
     started.keeper = std::move(*keeper);
     return {};
   }
-  // Nobody would hear of its end. Our child, not collected yet: the number is its own.
+  // Nobody would hear of the keeper's end. The pid is still the keeper's, as the keeper is a child
+  // that has not been collected.
   log::warn("a keeper cannot be watched, ending it",
             {{"of", what_}, {"name", entry.spec.name}, {"error", keeper.error().message}});
   (void)::kill(pid, SIGKILL);
@@ -113,7 +114,7 @@ bool Supervisor::is_kept_by(std::uint64_t run, pid_t process) const {
   if (it == runs_.end() || !it->second.keeper) return false;
   const TrackedProcess& keeper = *it->second.keeper;
   if (keeper.pid() == process && keeper.alive()) return true;
-  // We may hear of the keeper after it has begun.
+  // The keeper may have begun before this daemon hears of it.
   return it->second.starting && launcher_.is_held_by(run, process);
 }
 
@@ -130,14 +131,14 @@ void Supervisor::kill(std::uint64_t run) { signal(run, SIGQUIT); }
 void Supervisor::on_keeper_death(std::uint64_t run) {
   const auto it = runs_.find(run);
   if (it == runs_.end()) return;
-  // It may be what has called.
+  // The timer that is taken out here may be the caller.
   const auto timer = std::move(it->second.check_again);
   if (const auto keeper = std::exchange(it->second.keeper, {})) {
     launcher_.collect(keeper->pid());
     cgroups_.on_end(keeper->pid());
   }
   const auto handed_over = adopt(run);
-  // It may live, and nobody can look at it now.
+  // The keeper may live, and nobody can check that now.
   if (!handed_over) return check_again(run);
   if (*handed_over) return policy_.on_handed_over(run);
   runs_.erase(run);
@@ -150,7 +151,7 @@ void Supervisor::check_again(std::uint64_t run) {
                             [this, run] { on_keeper_death(run); });
 }
 
-// One that the store still has would come back with the next daemon.
+// The store comes first: a job that the store still has would come back with the next daemon.
 Result<void> Supervisor::remove(const Supervised& entry, const std::vector<std::uint64_t>& runs) {
   GPUROTA_TRY(parts_.store->remove_program(kind_, entry.id));
   for (const std::uint64_t run : runs) {
@@ -164,7 +165,7 @@ Result<void> Supervisor::remove(const Supervised& entry, const std::vector<std::
 }
 
 void Supervisor::settle(const Supervised& entry) {
-  // It may be dropped.
+  // The policy may drop the entry, so its id and name are copied.
   const std::uint64_t id = entry.id;
   const std::string name = entry.spec.name;
   unstored_.note_or_say(id, name, policy_.store(id));

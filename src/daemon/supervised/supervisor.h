@@ -1,11 +1,11 @@
-// What jobs and fillers have in common: runs of a command as its owner. It launches them, hands
-// them over, takes up those of the last daemon, hears of their end, and sees to it that the store
-// hears of every change. State thread only.
+// The part that jobs and fillers have in common: runs of a command as its owner. The supervisor
+// launches runs, hands them over, takes up those of the last daemon, hears of their end, and has
+// every change stored. State thread only.
 //
-// A run is a keeper (src/keeper), which executes `gpurota run` as the owner: it waits in the queue
-// and holds its lease like anybody's. A keeper outlives the daemon; the next one finds it by the
-// lock that it holds, and never starts a second. What is run when, and what follows from an end, is
-// for a policy: Jobs, Fillers. Each has a supervisor.
+// A run is a keeper (src/keeper), which executes `gpurota run` as the owner. `gpurota run` waits in
+// the queue and holds its lease as for anybody. A keeper outlives the daemon; the next daemon finds
+// the keeper by its lock, and never starts a second one. A policy (Jobs, Fillers) decides when
+// something is run, and what follows from an end. Each policy has a supervisor.
 #pragma once
 
 #include "daemon/leases/tracked_process.h"
@@ -33,35 +33,35 @@ namespace gpurota::daemon {
 struct Supervised {
   std::uint64_t id = 0;
   uid_t uid = 0;
-  std::string user;  // its name when it was added
+  std::string user;  // the name of the user when the program was added
   jobs::JobSpec spec;
-  UserBudgets::Held log{};  // of the disk, what its output may take
+  UserBudgets::Held log{};  // the disk that its output may take
 };
 
 class Supervisor {
  public:
-  // What the keeper and its `gpurota run`, which has a grace of its own, need beside the grace of
-  // the command.
+  // The time that the keeper and its `gpurota run`, which has a grace of its own, need beside the
+  // grace of the command.
   static constexpr Duration kKeeperGrace = std::chrono::seconds(2);
 
-  // `run`: the number of a run's files. A policy gives them: one for each run that can be on at a
-  // time.
+  // `run`: the number of a run's files. The policy chooses the numbers: one for each run that can
+  // be on at a time.
   class Policy {
    public:
-    // systemd has started the keeper, which goes on where the process that asked for it has ended.
-    // A signal that went to that one has not reached the keeper.
+    // systemd has started the keeper, and the process that asked systemd has ended. A signal that
+    // was sent to that process has not reached the keeper.
     virtual void on_handed_over(std::uint64_t run) = 0;
-    // Its keeper has ended. What it left (report, log) is there until the next launch.
+    // The keeper of this run has ended. Its report and log are there until the next launch.
     virtual void on_over(std::uint64_t run) = 0;
-    // Writes what has this id to the store. If it is removed and nothing of it runs, drops it
-    // instead: Supervisor::remove().
+    // Writes the program with this id to the store. If the program is removed and no run of it is
+    // on, drops the program instead: Supervisor::remove().
     virtual Result<void> store(std::uint64_t id) = 0;
 
    protected:
     ~Policy() = default;
   };
 
-  // The same for all policies.
+  // The parts that are the same for all policies.
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
@@ -74,61 +74,62 @@ class Supervisor {
     uid_t own_uid = 0;           // ours: root's daemon runs commands of everybody
   };
 
-  // `directory`: of their files. `policy` outlives it.
+  // `directory`: for the files of runs. `policy` outlives the supervisor.
   Supervisor(Parts parts, ports::ProgramKind kind, const std::string& directory, Policy& policy);
 
-  // Whether this user may have such programs. kUnavailable: nothing can be run here; or it is not
-  // known what the user is called, which is held against the account at every start: the name
-  // service has not answered yet, or there is none. kDenied: a daemon that is not root's runs those
-  // of its own user only.
+  // Whether this user may have such programs. kUnavailable: nothing can be run here; or the user's
+  // name, which is compared with the account at every start, is not known, as the name service has
+  // not answered yet, or there is none. kDenied: a daemon that is not root's runs programs of its
+  // own user only.
   Result<void> check_owner(uid_t uid) const;
   // kLimit, unless the output of all the user's may take `freed` bytes less and `added` more than
-  // now. A user who has more already, as the site has come to allow less, keeps it.
+  // now. A user who has more already, as the site has come to allow less, keeps that.
   Result<void> check_logs(uid_t uid, std::uint64_t freed, std::uint64_t added) const;
   void count_logs(Supervised& entry, Bytes logs) const;
 
-  // Starts it. If its keeper cannot be watched it is ended, and on_over() follows.
-  // `log`: the bound of its log.
+  // Starts a run. If the keeper cannot be watched, the run is ended, and on_over() follows. `log`:
+  // the bound of its log.
   Result<void> launch(std::uint64_t run, const Supervised& entry, const jobs::JobSpec& spec,
                       Bytes log = jobs::kLogBound);
-  // After a start of the daemon: whether it is on, and then it is watched. A keeper that has not
-  // come to its lock will not run. An error is not that there is none: it must not be started a
-  // second time.
+  // After a start of the daemon: whether the run is on, and if so, watches it. A keeper that has
+  // not taken its lock yet will not run. After an error the run may be on: do not start it a second
+  // time.
   Result<bool> take_up(std::uint64_t run);
-  // Also while it cannot be told whether its keeper lives.
+  // True also while nobody can tell whether the run's keeper lives.
   bool is_on(std::uint64_t run) const { return runs_.contains(run); }
   // Whether this process is the keeper of a run that is on.
   bool is_kept_by(std::uint64_t run, pid_t process) const;
-  // TERM for the run; kill(): KILL, after which the keeper lives to report it. Nothing where no
-  // keeper is known.
+  // Sends TERM to the run; kill() sends KILL, which the keeper survives to report it. Do nothing
+  // where no keeper is known.
   void end(std::uint64_t run);
   void kill(std::uint64_t run);
 
-  // What runs leave, and are told.
+  // The files of runs: orders, reports, logs.
   keeper::Launcher& files() { return launcher_; }
   const keeper::Launcher& files() const { return launcher_; }
 
-  // After a change: the policy stores it. What cannot be stored (the disk is full) is in effect,
-  // and store_again() tries once more; nobody is told but the log, and whoever asks check_stored().
+  // Call after a change: has the policy store it. A change that cannot be stored (the disk is full)
+  // is in effect all the same, and store_again() tries once more; the log says so, and
+  // check_stored() tells whoever asks.
   void settle(const Supervised& entry);
   void store_again();
   Result<void> check_stored(std::uint64_t id, const std::string& name) const;
-  // Null: there are none.
+  // Null: nothing is run here.
   ports::ProgramStore* store() const { return parts_.store; }
   Result<std::uint64_t> next_id() { return parts_.store->next_program_id(kind_); }
-  // For Policy::store(): out of the store, then the files of its runs. With an error nothing is
-  // removed.
+  // For Policy::store(): removes the program from the store, then the files of its runs. With an
+  // error nothing is removed.
   Result<void> remove(const Supervised& entry, const std::vector<std::uint64_t>& runs);
 
  private:
   struct Run {
     std::optional<TrackedProcess> keeper{};     // or who asks systemd for one; empty: it may live
-    bool starting = false;                      // it is who asks
-    ports::EventLoop::SourcePtr check_again{};  // whether its keeper lives could not be told
+    bool starting = false;                      // `keeper` is the process that asks
+    ports::EventLoop::SourcePtr check_again{};  // set: nobody could tell whether the keeper lives
   };
 
   Result<TrackedProcess> watch(std::uint64_t run, pid_t keeper);
-  // Watches who holds its lock. False: nobody does.
+  // Watches the process that holds the run's lock. False: none does.
   Result<bool> adopt(std::uint64_t run);
   void on_keeper_death(std::uint64_t run);
   void check_again(std::uint64_t run);
@@ -140,7 +141,7 @@ class Supervisor {
   Policy& policy_;
   keeper::Launcher launcher_;
   KeeperCgroups cgroups_{parts_.loop, parts_.processes};
-  std::map<std::uint64_t, Run> runs_;  // that are on
+  std::map<std::uint64_t, Run> runs_;  // the runs that are on
   Unstored unstored_{what_};
 };
 

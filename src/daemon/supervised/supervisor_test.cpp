@@ -1,4 +1,4 @@
-// Keepers are stood in for by a process that holds a run's lock, and by one that ends at once.
+// In place of keepers there are a process that holds a run's lock, and one that ends at once.
 #include "daemon/supervised/supervisor.h"
 
 #include "daemon/gpus/fake_world_test.h"
