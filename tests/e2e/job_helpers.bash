@@ -57,3 +57,10 @@ for path in glob.glob(sys.argv[1] + "/*.db") + glob.glob(sys.argv[1] + "/*.sqlit
 PYTHON
 }
 no_keepers() { [ -z "$(keepers)" ]; }
+
+# The daemon can write no more to any file than there is, as on a full disk; and again as it likes.
+fill_disk() { prlimit --pid "$DAEMON_PID" --fsize=0:unlimited; }
+make_room() { prlimit --pid "$DAEMON_PID" --fsize=unlimited:unlimited; }
+store_is() { gpurota doctor --json | python3 -c '
+import json, sys
+sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in json.load(sys.stdin)["checks"]) else 1)' "$1"; }

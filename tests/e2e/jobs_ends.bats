@@ -264,13 +264,6 @@ as_service() {
   wait_until eval '[ ! -d "$group" ]'
 }
 
-# The daemon can write no more to any file than there is, as on a full disk; and again as it likes.
-fill_disk() { prlimit --pid "$DAEMON_PID" --fsize=0:unlimited; }
-make_room() { prlimit --pid "$DAEMON_PID" --fsize=unlimited:unlimited; }
-store_is() { gpurota doctor --json | python3 -c '
-import json, sys
-sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in json.load(sys.stdin)["checks"]) else 1)' "$1"; }
-
 @test "a change that cannot be stored is reported, and stored when there is space again" {
   add stopped --memory 1G --restart always -- sleep 600
   add removed --memory 1G --restart always -- sleep 600
