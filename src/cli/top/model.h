@@ -22,6 +22,7 @@ struct Answers {
   proto::ListRequests::Reply queue;
   proto::ListProcesses::Reply processes;
   proto::ListFillers::Reply fillers;
+  proto::ListJobs::Reply jobs;
 };
 
 // Percentages, oldest first; below zero: not known.

@@ -272,6 +272,25 @@ void add_fillers(std::vector<Row>& rows, const Answers& answers, const Choice& c
   }
 }
 
+// Arrays that are under way: each in one line, with how far its items are.
+void add_arrays(std::vector<Row>& rows, const Answers& answers, const Choice& choice) {
+  bool first = true;
+  for (const proto::Job& job : answers.jobs.jobs) {
+    const bool is_on = job.state == "running" || job.state == "waiting" || job.state == "stopping";
+    if (!job.items || !is_on) continue;
+    // How many items run says that the array does.
+    const std::string detail = job.detail ? display_text(*job.detail, 200) : "";
+    std::string how = job.state == "running" && !detail.empty() ? "" : display_text(job.state, 20);
+    if (!how.empty() && !detail.empty()) how += ", ";
+    Row row = text_row(fmt::format("  {} of {}: {}{}", display_text(job.name, 40),
+                                   display_text(job.user, 32), how, detail));
+    if (!is_of_user(job.user, choice) || !passes(row.cells, choice.filter)) continue;
+    if (first) rows.push_back(text_row("ARRAYS"));
+    first = false;
+    rows.push_back(std::move(row));
+  }
+}
+
 }  // namespace
 
 const char* sort_name(Sort sort) {
@@ -294,6 +313,7 @@ Rows make_rows(const Model& model, const Choice& choice) {
   rows.machine = MachineRows(model, choice).make();
   add_requests(rows.queue, model.answers(), choice);
   add_bookings(rows.queue, model.answers(), choice);
+  add_arrays(rows.queue, model.answers(), choice);
   add_fillers(rows.queue, model.answers(), choice);
   return rows;
 }

@@ -1,5 +1,5 @@
 // All lines of `gpurota top`, regardless of the room: GPUs with their leases and processes, and
-// below them the queue and fillers. Pure.
+// below them the queue, arrays and fillers. Pure.
 //
 // The text about a lease is the same as in `gpurota status` (cli/status/status_rows.h).
 #pragma once
@@ -58,7 +58,7 @@ struct Row {
 
 struct Rows {
   std::vector<Row> machine;  // GPUs, with what runs on them
-  std::vector<Row> queue;    // waiting requests, bookings and fillers
+  std::vector<Row> queue;    // waiting requests, bookings, arrays of jobs and fillers
 };
 
 Rows make_rows(const Model& model, const Choice& choice);

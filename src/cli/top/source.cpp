@@ -64,6 +64,7 @@ Result<Answers> Source::ask_all() {
   GPUROTA_TRY(ask_into(*connection_, proto::ListRequests{}, answers.queue, patience_));
   GPUROTA_TRY(ask_into(*connection_, proto::ListProcesses{}, answers.processes, patience_));
   GPUROTA_TRY(ask_into(*connection_, proto::ListFillers{}, answers.fillers, patience_));
+  GPUROTA_TRY(ask_into(*connection_, proto::ListJobs{}, answers.jobs, patience_));
   answers.when = now();
   return answers;
 }

@@ -95,6 +95,22 @@ void add_filler(Answers& answers) {
        .wait_reason = {{.code = proto::ReasonCode::kLeased, .text = "a lease has GPU 3"}}}};
 }
 
+void add_jobs(Answers& answers) {
+  proto::Job array;
+  array.name = "sweep";
+  array.user = "alice";
+  array.state = "running";
+  array.items = proto::ItemCounts{3, 12, 1, 0, 0, 34};
+  array.detail = "3 running, 12 done, 1 failed, 34 wait";
+  answers.jobs.jobs.push_back(array);
+  // Neither an array that has ended nor another job has a line.
+  array.state = "finished";
+  answers.jobs.jobs.push_back(array);
+  array.state = "running";
+  array.items.reset();
+  answers.jobs.jobs.push_back(array);
+}
+
 }  // namespace
 
 std::vector<MachineSample> all_machines() {
@@ -108,6 +124,7 @@ std::vector<MachineSample> all_machines() {
     if (sample.name == "eight") {
       add_queue(answers);
       add_filler(answers);
+      add_jobs(answers);
       add_process(answers, 2, 4001, 2.5);
       add_process(answers, 2, 4002, 0.1);
     }
