@@ -42,6 +42,7 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   state.end_detail = "9 GiB of 8 GiB";
   state.start_again = true;
   state.removed = true;
+  state.retries_items = true;
   state.asking = true;
   state.brief = 3;
   state.most_used = mib(700);
@@ -58,6 +59,7 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   EXPECT_EQ(read->end_reason, state.end_reason);
   EXPECT_EQ(read->end_detail, state.end_detail);
   EXPECT_TRUE(read->start_again);
+  EXPECT_TRUE(read->retries_items);
   EXPECT_TRUE(read->removed);
   EXPECT_TRUE(read->asking);
   EXPECT_EQ(read->brief, 3);

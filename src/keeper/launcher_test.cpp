@@ -136,6 +136,19 @@ TEST_F(LauncherTest, StartedProcessCanBeTerminated) {
   set_signals(before);
 }
 
+// With a folder in place of a control group: what the child would tell the kernel.
+TEST_F(LauncherTest, TheChildEntersItsControlGroupBeforeItExecutes) {
+  const std::string group = dir_.file("gpurota-keeper-job-7");
+  const std::string told = dir_.file("told"), script = dir_.file("tells");
+  gpurota::testing::write_file(script, "#!/bin/sh\ntest -d " + group + " && echo made >" + told);
+  (void)::chmod(script.c_str(), 0755);
+  Launcher launcher(dir_.file("jobs"), script);
+  const auto started = launcher.start(kJob, orders_, group);
+  ASSERT_TRUE(started) << started.error().message;
+  EXPECT_EQ(wait_for(*started), 0);
+  EXPECT_EQ(gpurota::testing::read_file(told), "made\n");
+}
+
 TEST_F(LauncherTest, AKeeperThatComesTooLateDoesNotRun) {
   const std::string gate = dir_.file("gate");
   (void)::setenv("STAND_IN_GATE", gate.c_str(), 1);
