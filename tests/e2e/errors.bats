@@ -281,4 +281,5 @@ refused() {
   cp "$E2E_PREFIX/bin/gpurota" alone
   refused 1 'gpurota-burn.*is not installed' env PATH=/usr/bin:/bin alone/gpurota burn
   grep -qF "$PWD/alone/gpurota-burn" <<<"$stderr"
+  grep -qF 'install its package (gpurota-burn_*.deb' <<<"$stderr"
 }

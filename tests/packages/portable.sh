@@ -167,10 +167,10 @@ try_rpms() {
     [ -L "$root/etc/systemd/system/$name" ] || fail "the RPM does not enable $name"
   done
   quietly "rpm -U" rpm_there --nodeps -U --force "$packages"/*.rpm
-  for name in gpurota gpurota-web gpurota-sim; do
+  for name in gpurota gpurota-burn gpurota-web gpurota-sim; do
     quietly "rpm -V $name" rpm_there -V --nodeps "$name"
   done
-  quietly "rpm -e" rpm_there -e gpurota-web gpurota-sim gpurota
+  quietly "rpm -e" rpm_there -e gpurota-burn gpurota-web gpurota-sim gpurota
   as_before "rpm -e"
   echo "ok RPMs on $system: install, run, upgrade, verify, remove, nothing is left"
 }

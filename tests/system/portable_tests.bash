@@ -87,7 +87,7 @@ rpm_there --nodeps -U --force '/var/rpms/*.rpm'
 wait_until other_than "$before"
 wait_until has_leases 2
 [ "$(running 100)/$(running 101)" = "$program/$job" ] || fail "rpm -U ended the program or the job"
-rpm_there -e gpurota-web gpurota gpurota-sim
+rpm_there -e gpurota-burn gpurota-web gpurota gpurota-sim
 wait_until is_gone 101
 is_running 100 || fail "rpm -e ended a program that gpurota run has started"
 [ "$(state gpurotad.service)/$(state gpurotad.socket)" = inactive/inactive ] ||

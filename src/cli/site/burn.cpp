@@ -31,8 +31,9 @@ int burn(const Context&, const BurnOptions& options) {
   return failed(Error{
       Code::kNotFound, error,
       error == ENOENT
-          ? fmt::format("gpurota-burn, the load, is not installed: it is neither {} nor in PATH. "
-                        "The package gpurota has it; a build with GPUROTA_BURN=OFF does not",
+          ? fmt::format("gpurota-burn, the load, is not installed: it is neither {} nor in PATH; "
+                        "install its package (gpurota-burn_*.deb of './dev package'; a build with "
+                        "GPUROTA_BURN=OFF does not make it)",
                         shown)
           : fmt::format("cannot execute {}: {}", shown, std::strerror(error))});
 }
