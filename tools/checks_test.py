@@ -713,6 +713,7 @@ class Versions(Tree):
         super().setUp()
         self.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.25)\n"
                    "project(gpurota VERSION 0.2.0 LANGUAGES CXX)\n")
+        self.write("README.md", "    git clone ADDRESS gpurota # version 0.2.0; newer is more\n")
         self.write("packaging/kubernetes/chart/Chart.yaml",
                    "apiVersion: v2\nversion: 0.2.0\nappVersion: 0.2.0\n")
         self.write("packaging/kubernetes/dra.yaml",

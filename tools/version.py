@@ -18,6 +18,7 @@ import sys
 SOURCE = "CMakeLists.txt", r"^project\(gpurota VERSION (\d+\.\d+\.\d+) "
 # Files, and what stands around the version in each: one group, which is the version.
 PLACES = [
+    ("README.md", r"^    git clone .* # version (\S+);"),
     ("packaging/kubernetes/chart/Chart.yaml", r"^(?:version|appVersion): (\S+)$"),
     ("packaging/kubernetes/*.yaml", r"image: \S*/gpurota-kubernetes:(\S+)$"),
     ("python/gpurota/types.py", r'^VERSION = "(.*)"$'),
