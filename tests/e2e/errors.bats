@@ -282,4 +282,6 @@ refused() {
   refused 1 'gpurota-burn.*is not installed' env PATH=/usr/bin:/bin alone/gpurota burn
   grep -qF "$PWD/alone/gpurota-burn" <<<"$stderr"
   grep -qF 'install its package (gpurota-burn_*.deb' <<<"$stderr"
+  run -1 env PATH=/usr/bin:/bin alone/gpurota --runtime-dir "$PWD/none" doctor
+  [[ $output == *"gpurotad, the daemon, is not installed: install its package (gpurotad_*.deb"* ]]
 }

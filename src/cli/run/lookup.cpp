@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -86,6 +87,14 @@ std::string beside_us(const std::string& program) {
   if (length <= 0) return {};
   path.resize(static_cast<std::size_t>(length));
   return path.substr(0, path.rfind('/') + 1) + program;
+}
+
+bool is_installed(const std::string& program) {
+  for (const std::string& name : {program, "../sbin/" + program}) {
+    const std::string file = beside_us(name);
+    if (!file.empty() && why_not(file) == 0) return true;
+  }
+  return find_command(program, std::getenv("PATH")).has_value();
 }
 
 }  // namespace gpurota::cli

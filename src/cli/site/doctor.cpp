@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/run/lookup.h"
 #include "cli/site/config_text.h"
 #include "cli/site/doctor_kubernetes.h"
 #include "cli/site/doctor_local.h"
@@ -39,7 +40,10 @@ constexpr std::chrono::milliseconds kStalePatience{2000};
 Check check_daemon(const client::Location& location, const Result<proto::GetInfo::Reply>& info) {
   if (!info) {
     return {"control socket", CheckStatus::kError, info.error().message,
-            "without a daemon, only the checks below can run"};
+            is_installed("gpurotad")
+                ? "without a daemon, only the checks below can run"
+                : "gpurotad, the daemon, is not installed: install its package (gpurotad_*.deb of "
+                  "'./dev package'); without it, only the checks below can run"};
   }
   return {"control socket", CheckStatus::kOk,
           fmt::format("gpurotad answers at {} (pid {})", location.socket, info->pid), std::nullopt};

@@ -66,12 +66,6 @@ std::string leading_page(const std::string& url) {
       url);
 }
 
-bool is_installed(const std::string& program) {
-  const std::string beside = beside_us(program);
-  return (!beside.empty() && ::access(beside.c_str(), X_OK) == 0) ||
-         find_command(program, std::getenv("PATH")).has_value();
-}
-
 // The daemon says that gpurota-web does not run; perhaps it is not installed.
 int no_link(Error error) {
   if (error.code == Code::kNotFound && !is_installed("gpurota-web")) {
