@@ -60,7 +60,7 @@ class Allowances {
   UserLimits limits_of(uid_t uid) const { return parts_.users.limits_of(uid); }
 
  private:
-  // What the user has, and waits for.
+  // The holdings and the waiting requests of the user.
   lease::Holding held_by(uid_t uid, const UserLimits& limits) const;
   lease::Asking asking(const AcquireRequest& request) const;
   // Without those of pods; with fillers only if the site counts them.

@@ -18,8 +18,8 @@ struct TrackedProcess {
   bool alive() const { return handle && handle->alive(); }
 };
 
-// Until a process that could not be read is read again.
-inline constexpr Duration kLookAgain = std::chrono::milliseconds(100);
+// How long to wait before a process that could not be read is read again.
+inline constexpr Duration kReadRetryPeriod = std::chrono::milliseconds(100);
 
 // Opens the process and watches for its death. kGone if it has ended.
 inline Result<TrackedProcess> track(ports::Processes& processes, const ports::ProcessId& process,

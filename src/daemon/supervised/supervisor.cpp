@@ -147,7 +147,7 @@ void Supervisor::on_keeper_death(std::uint64_t run) {
 
 void Supervisor::check_again(std::uint64_t run) {
   runs_[run].check_again =
-      parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
+      parts_.loop.add_timer(parts_.loop.now() + kReadRetryPeriod, ports::Urgency::kHousekeeping,
                             [this, run] { on_keeper_death(run); });
 }
 

@@ -121,7 +121,7 @@ TEST_F(SupervisorTest, WhatCannotBeLookedAtMayLive) {
   EXPECT_THAT(over, IsEmpty());
   processes.set_short(false);
   spawn_holder();
-  loop.advance(kLookAgain);
+  loop.advance(kReadRetryPeriod);
   EXPECT_THAT(handed_over, ElementsAre(kRun));
   EXPECT_TRUE(supervisor.is_kept_by(kRun, holder));
   EXPECT_THAT(over, IsEmpty());
