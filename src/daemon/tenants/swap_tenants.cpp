@@ -56,11 +56,6 @@ pid_t SwapTenants::pid_of(TenantId id) const {
   return tenant ? tenant->pid() : 0;
 }
 
-bool SwapTenants::has_rdma_device(TenantId id) const {
-  const Tenant* tenant = find(id);
-  return tenant && tenant->rdma;
-}
-
 SwapTenants::Owner SwapTenants::find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const {
   Owner found;
   for (const auto& [id, tenant] : tenants_) {

@@ -85,8 +85,8 @@ class SwapTenants final {
   // Something on this GPU waits for the next sample.
   bool expects_sample(const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
-  // Whether the tenant's memory may be registered with an RDMA device, and then cannot move.
-  bool has_rdma_device(TenantId id) const;
+  // Null: there is none.
+  const SwapTenant* find(TenantId id) const { return const_cast<SwapTenants*>(this)->find(id); }
   // The user's process that has sent this key (gpurota_msg_swap_here). `away`: the process lives,
   // and its connection has ended.
   struct Owner {
@@ -108,7 +108,6 @@ class SwapTenants final {
     const auto it = tenants_.find(id);
     return it == tenants_.end() ? nullptr : it->second.get();
   }
-  const Tenant* find(TenantId id) const { return const_cast<SwapTenants*>(this)->find(id); }
   bool on(Tenant& tenant, const gpurota_msg_swap_here& message);
   bool on(Tenant& tenant, const gpurota_msg_swap_grow& message);
   bool on(Tenant& tenant, const gpurota_msg_swap_shrink& message);

@@ -310,8 +310,9 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
           lease, parts_.config.turns.yield_deadline.count() / 1000);
     case sched::Trouble::kUnreachable:
       return fmt::format("{} holds what others wait for, and {} of it is stopped", lease, process);
-    case sched::Trouble::kMoveFailed:
-      if (tenants_ && tenants_->has_rdma_device(trouble.tenant)) {
+    case sched::Trouble::kMoveFailed: {
+      const SwapTenant* const tenant = tenants_ ? tenants_->find(trouble.tenant) : nullptr;
+      if (tenant && tenant->rdma) {
         return fmt::format(
             "memory of {} does not move: {} has an RDMA device open (InfiniBand, GPUDirect "
             "Storage, "
@@ -321,6 +322,7 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
       }
       return fmt::format(
           "memory of {} could not be moved; it stays where it was and is tried again", lease);
+    }
     case sched::Trouble::kNoRoom:
       return fmt::format(
           "{} waits: the memory on its GPU that cannot be moved (contexts, programs that take no "
