@@ -6,6 +6,8 @@ usage: turns_speed.py DIST [--pinned default,all,none] [--out FOLDER] [--gpu N] 
     three      three programs of 12 GiB on 25 GiB
     alone      two programs of 12 GiB on 16 GiB
     beside     the same on 22 GiB, beside twelve of 300 MiB that sleep (6 GiB with their contexts)
+    pinning    steps a second of a program of 16 GiB before, while and after host memory is pinned
+               ahead for it, because another lease takes 8 of 30 GiB
 Programs begin 10 s after the last of them has its memory. For each part: the first switch that
 moves most of a program, the second, and the median of the next ten, in seconds and as a ratio to
 pinned copies both ways of the same run.
@@ -18,7 +20,7 @@ import time
 from bus import bus_seconds
 from harness import Bench, Failed, Program, Watched, here, say
 
-PARTS = ["two", "clean", "three", "alone", "beside"]
+PARTS = ["two", "clean", "three", "alone", "beside", "pinning"]
 SETTINGS = {"default": "", "all": 'pinned = "100%"\nhost_budget = "80%"\n',
             "none": 'pinned = "1%"\n'}
 SECONDS = 30
@@ -84,6 +86,38 @@ def beside():
     for program in small:
         program.wait_ready()
     measure("beside", 22, [(12, "dirty")] * 2)
+
+
+def pinning():
+    bench.set_gpu(capacity="30G", turns="auto")
+    steps = Program(bench, "steps", ["python3", f"{here}/turns_steps.py", "16", str(SECONDS)],
+                    options=["--nonblock", "--memory", "17G"])
+    steps.wait_ready()
+    first = bench.turns()["leases"][0]["lease_id"]
+    seen = []  # (time, bytes that are pinned for it)
+
+    def watch(seconds):
+        end = time.time() + seconds
+        while time.time() < end:
+            lease = next(each for each in bench.turns()["leases"] if each["lease_id"] == first)
+            seen.append((time.time(), lease["pinned_bytes"]))
+            time.sleep(0.05)
+
+    steps.begin()
+    watch(10)
+    load("other", 8).wait_ready()
+    watch(SECONDS - 14)
+    times = steps.end()["times"]
+    begun = next(when for when, pinned in seen if pinned > 0)
+    done = next(when for when, pinned in seen if pinned == seen[-1][1])
+
+    def rate(begin, end):
+        within = [when for when in times if begin <= when <= end]
+        return 20 * (len(within) - 1) / (within[-1] - within[0])
+
+    say(f"| {bench.setting} | pinning | {seen[-1][1] / GIB:.1f} GiB pinned in {done - begun:.1f} s "
+        f"| steps a second: {rate(times[0] + 2, begun - 2):.0f} before "
+        f"| {rate(begun, done):.0f} meanwhile, {rate(done + 1, times[-1]):.0f} after |")
 
 
 failures = 0

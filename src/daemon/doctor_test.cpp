@@ -26,6 +26,24 @@ TEST(Doctor, WarnsOfASiteThatKeepsFreeGpusForEver) {
             "set keep_free_gpus = \"1h\" (the default) in gpurota.toml, and run 'gpurota reload'");
 }
 
+TEST(Doctor, SaysHowMuchOfWhatMayMoveIsPinned) {
+  Examination machine;
+  EXPECT_EQ(check_of(examine(machine), "turns").name, "") << "nothing may have to move";
+  machine.moving_leases = 2;
+  machine.host_pins = {.pinned = gib(31), .may_pin = gib(31), .may_move = gib(42)};
+  const proto::Check part = check_of(examine(machine), "turns");
+  EXPECT_EQ(part.status, proto::CheckStatus::kWarning);
+  EXPECT_EQ(part.summary,
+            "31 GiB of 42 GiB pinned that 2 leases may have to move; a switch takes about 1.4 times "
+            "as long as with all of it pinned");
+  EXPECT_NE(part.remedy->find("no more than 31 GiB may be pinned"), std::string::npos);
+  machine.host_pins = {.pinned = gib(3), .may_pin = gib(42), .may_move = gib(42)};
+  machine.moving_leases = 1;
+  const proto::Check whole = check_of(examine(machine), "turns");
+  EXPECT_EQ(whole.status, proto::CheckStatus::kOk) << "the rest is being pinned";
+  EXPECT_EQ(whole.summary, "3 GiB of 42 GiB pinned that 1 lease may have to move");
+}
+
 Examination with_unified_gpu() {
   Examination machine;
   Examination::Gpu gpu;

@@ -51,6 +51,7 @@ struct LeaseWorld {
                        .states = states,
                        .rooms = rooms,
                        .allowances = allowances,
+                       .order = order,
                        .config = config,
                        .wall_clock = wall,
                        .publish =

@@ -1,4 +1,5 @@
 // Leases and commands in the shell of a lease.
+#include "daemon/leases/attribution.h"
 #include "daemon/leases/lease_manager_test.h"
 #include "daemon/leases/own_shell.h"
 

@@ -65,8 +65,8 @@ TEST_F(QueueOrderTest, TheUserWhoHasUsedLessGetsTheGpuFirst) {
   EXPECT_THAT(order(), ElementsAre(kAlice, kAlice, kBob, kCarol));
   const auto& entries = world.tables.requests;
   EXPECT_LT(entries[0].id, entries[1].id) << "requests of one user keep their order";
-  EXPECT_EQ(QueueOrder::passing(entries[2], entries), &entries[1]);
-  EXPECT_EQ(QueueOrder::passing(entries[0], entries), nullptr);
+  EXPECT_EQ(world.order.passing(entries[2]), &entries[1]);
+  EXPECT_EQ(world.order.passing(entries[0]), nullptr);
   EXPECT_THAT(entries[2].reason.text, HasSubstr("of alice gets it first"));
   world.leases.end(first, EndCause::kReleased, "it was released");
   loop.advance(1s);
@@ -82,7 +82,7 @@ TEST_F(QueueOrderTest, WithoutItTheOrderIsThatOfComing) {
   config.fair_share.enabled = false;
   EXPECT_THAT(order(), ElementsAre(kBob, kAlice));
   const auto& entries = world.tables.requests;
-  EXPECT_EQ(QueueOrder::passing(entries[1], entries), nullptr);
+  EXPECT_EQ(world.order.passing(entries[1]), nullptr);
 }
 
 TEST_F(QueueOrderTest, ARequestThatWaitedTooLongIsPassedByNoLaterOne) {

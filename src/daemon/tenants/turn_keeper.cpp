@@ -286,6 +286,21 @@ void TurnKeeper::schedule() {
   timer_ = parts_.loop.add_timer(*when, ports::Urgency::kSchedule, [this] { feed(sched::Tick{}); });
 }
 
+std::string TurnKeeper::why_not_moved(TenantId id, const std::string& lease,
+                                      const std::string& process) const {
+  const SwapTenant* const tenant = tenants_ ? std::as_const(*tenants_).find(id) : nullptr;
+  if (tenant && tenant->rdma) {
+    return fmt::format(
+        "memory of {} does not move: {} has an RDMA device open (InfiniBand, GPUDirect "
+        "Storage, "
+        "gdrcopy) that may have registered it; a slice or a whole GPU is the right lease for "
+        "it",
+        lease, process);
+  }
+  return fmt::format("memory of {} could not be moved; it stays where it was and is tried again",
+                     lease);
+}
+
 std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid) const {
   std::string lease = to_string(trouble.lease);
   const std::string process = pid > 0 ? fmt::format("process {}", pid) : "a process";
@@ -310,19 +325,8 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
           lease, parts_.config.turns.yield_deadline.count() / 1000);
     case sched::Trouble::kUnreachable:
       return fmt::format("{} holds what others wait for, and {} of it is stopped", lease, process);
-    case sched::Trouble::kMoveFailed: {
-      const SwapTenant* const tenant = tenants_ ? tenants_->find(trouble.tenant) : nullptr;
-      if (tenant && tenant->rdma) {
-        return fmt::format(
-            "memory of {} does not move: {} has an RDMA device open (InfiniBand, GPUDirect "
-            "Storage, "
-            "gdrcopy) that may have registered it; a slice or a whole GPU is the right lease for "
-            "it",
-            lease, process);
-      }
-      return fmt::format(
-          "memory of {} could not be moved; it stays where it was and is tried again", lease);
-    }
+    case sched::Trouble::kMoveFailed:
+      return why_not_moved(trouble.tenant, lease, process);
     case sched::Trouble::kNoRoom:
       return fmt::format(
           "{} waits: the memory on its GPU that cannot be moved (contexts, programs that take no "

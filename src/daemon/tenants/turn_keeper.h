@@ -126,6 +126,8 @@ class TurnKeeper final : public TurnNeeds {
   sched::GpuSettings for_turns(const GpuInfo& gpu, const GpuSettings& settings) const;
   void take(const sched::Actions& actions);
   void schedule();
+  std::string why_not_moved(TenantId id, const std::string& lease,
+                            const std::string& process) const;
   std::string describe(const sched::ReportTrouble& trouble, pid_t pid) const;
 
   Parts parts_;

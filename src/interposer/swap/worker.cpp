@@ -22,6 +22,10 @@ namespace {
 constexpr int64_t kDrainingUs = 100;
 constexpr int64_t kSlowDrainingUs = 1000;  // once that takes longer than kQuickMs
 constexpr int64_t kQuickMs = 20;
+// Between two regions of host memory that are pinned: while turns are taken; and ahead of that, when
+// the program shall not notice (measured: 1.4 % of its steps are lost with 1 ms).
+constexpr int64_t kPinningUs = 1000;
+constexpr int64_t kPinningAheadUs = 4000;
 constexpr int64_t kTurnsUs = 2000;
 constexpr int64_t kCalmUs = 50000;
 constexpr int64_t kShutUs = 20000;
@@ -78,11 +82,10 @@ timespec pause(Worker& w, bool more) {
   const bool open = w.swap.gate.state() == GateState::kOpen;
   const int64_t last = w.swap.last_close_ms.load();
   const int64_t since = last != 0 ? now_ms() - last : kTurnsAreTakenMs;
-  const bool turns =
-      w.swap.takes_turns.load() == GPUROTA_TURNS_TAKEN || since < kTurnsAreTakenMs;
+  const bool turns = w.swap.takes_turns.load() == GPUROTA_TURNS_TAKEN || since < kTurnsAreTakenMs;
   int64_t us = turns ? kTurnsUs : kCalmUs;
   if (!open) us = !w.busy ? kShutUs : since < kQuickMs ? kDrainingUs : kSlowDrainingUs;
-  if (more) us = kSlowDrainingUs;
+  if (more) us = turns ? kPinningUs : kPinningAheadUs;
   return {0, static_cast<long>(us) * 1000};
 }
 
