@@ -34,8 +34,8 @@ TEST(Doctor, SaysHowMuchOfWhatMayMoveIsPinned) {
   const proto::Check part = check_of(examine(machine), "turns");
   EXPECT_EQ(part.status, proto::CheckStatus::kWarning);
   EXPECT_EQ(part.summary,
-            "31 GiB of 42 GiB pinned that 2 leases may have to move; a switch takes about 1.4 times "
-            "as long as with all of it pinned");
+            "31 GiB of 42 GiB pinned that 2 leases may have to move; a switch takes about 1.4 "
+            "times as long as with all of it pinned");
   EXPECT_NE(part.remedy->find("no more than 31 GiB may be pinned"), std::string::npos);
   machine.host_pins = {.pinned = gib(3), .may_pin = gib(42), .may_move = gib(42)};
   machine.moving_leases = 1;

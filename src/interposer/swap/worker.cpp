@@ -22,8 +22,8 @@ namespace {
 constexpr int64_t kDrainingUs = 100;
 constexpr int64_t kSlowDrainingUs = 1000;  // once that takes longer than kQuickMs
 constexpr int64_t kQuickMs = 20;
-// Between two regions of host memory that are pinned: while turns are taken; and ahead of that, when
-// the program shall not notice (measured: 1.4 % of its steps are lost with 1 ms).
+// The pause between two regions of host memory that are pinned: while turns are taken; and ahead of
+// turns, when the program must not slow down (with 1 ms it lost 1.4 % of its steps).
 constexpr int64_t kPinningUs = 1000;
 constexpr int64_t kPinningAheadUs = 4000;
 constexpr int64_t kTurnsUs = 2000;
