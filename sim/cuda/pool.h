@@ -63,7 +63,7 @@ void trim_pools_of(Driver& driver, int ordinal);
 void empty_pools_of(Driver& driver, int ordinal);
 
 // Memory of graph allocation nodes. The address lives as long as the node. The first launch backs
-// the address with memory, which stays, unused, until cuDeviceGraphMemTrim.
+// the address with memory, which stays after the graph has freed it, until cuDeviceGraphMemTrim.
 struct GraphMemory {
   int device = -1, ordinal = 0;
   std::size_t bytes = 0, size = 0;  // requested, reserved

@@ -16,7 +16,7 @@
  *                             <-  SWAP_GATE      open, close, let one submission through
  *     SWAP_STATUS             ->           on a change, and for each SWAP_GATE carried out
  *                             <-  SWAP_MOVE      evict or restore, in addition to earlier orders
- *     SWAP_MOVED              ->           repeatedly, until all is moved or returned
+ *     SWAP_MOVED              ->           repeatedly, until all ordered is moved or returned
  *
  * Numbers of the tenant are hints that the daemon bounds by what it knows. A lost connection
  * cancels all orders and questions: SWAP_HERE then tells the tenant's state, a thread that waits

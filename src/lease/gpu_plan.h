@@ -46,10 +46,11 @@ class GpuPlan {
   bool may_fit_later(const Request& request) const;
   // Whether the request fits now if the filler that is there were moved out.
   bool fits_beside(const Request& request, WallTime until, Bytes stays) const;
-  // The most that is taken within [from, until) of what the request could have; nothing: all of it.
+  // The most that is taken at once within [from, until) of what the request could have; nothing:
+  // all of it.
   std::optional<Bytes> taken(const Request& request, WallTime from, WallTime until,
                              Against against) const;
-  // The most that slices alone take.
+  // The most of it that slices alone take at once within [from, until).
   Bytes slices(const Request& request, WallTime from, WallTime until, Against against) const;
   // From when on the request could have its share forever; kNever: unknown.
   WallTime free_from(const Request& request) const;

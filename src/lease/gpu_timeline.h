@@ -70,7 +70,7 @@ class GpuTimeline {
                Bytes capacity) const;
   // The most that is taken at once within [from, until); nothing if somebody has the whole GPU.
   std::optional<Bytes> taken(WallTime from, WallTime until, Against against) const;
-  // The most that slices alone take.
+  // The most that slices alone take at once within [from, until).
   Bytes slices(WallTime from, WallTime until, Against against) const;
 
  private:

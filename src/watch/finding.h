@@ -112,9 +112,9 @@ struct Policy {
   Bytes tolerance = mib(64);
   Duration clear_after = std::chrono::seconds(2);  // how long it must be gone to have ended
   Duration gone_patience = std::chrono::seconds(5);
-  // How long a process must look unlimited before it is a finding. A process under libgpurota is
-  // always limited; the delay is for processes that start or end between two readings of /proc and
-  // the driver's list.
+  // How long a process must look unlimited before it is a finding. A process that libgpurota limits
+  // may look unlimited briefly, when it starts or ends between two readings of /proc and the
+  // driver's list.
   Duration silent_patience = std::chrono::seconds(3);
   Duration unused_after{};  // zero: an unused lease is no finding
   Duration stop_grace = std::chrono::seconds(10);

@@ -106,7 +106,7 @@ void Supervisor::on_lease() {
 }
 
 int Supervisor::wait_for_command() {
-  reap();  // the command may have ended before SIGCHLD was blocked
+  reap();  // the command may have ended before anything looked for SIGCHLD
   while (!status_) poll_once(std::nullopt);
   return *status_;
 }

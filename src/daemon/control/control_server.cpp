@@ -29,7 +29,8 @@ bool is_read_only(const proto::Call& call) {
   return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
 }
 
-// The answer for a change that is in effect, but may be lost if the machine loses power.
+// The answer for a change that is in effect, and that can be lost only if the machine loses its
+// power.
 std::string not_durable(const Error& why) {
   return proto::error_json(
       proto::wire_error(Error(why).context("this was done, but may not be stored")));

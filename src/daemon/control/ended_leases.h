@@ -1,6 +1,6 @@
 // How the most recent leases ended, for holders that connect again too late: their connection was
 // cut, by a restart or by chance, when the lease ended. State thread only; lost with the daemon.
-// Bounded: a user who ends many leases displaces only their own.
+// Bounded: the user with the most ended leases there makes room for new ones.
 #pragma once
 
 #include "base/ids.h"

@@ -1,5 +1,5 @@
-// Notices to users about their bookings: a booking begins soon, has begun, cannot begin, or an
-// administrator has changed it. Nobody holds a booking on a terminal, so these notices are sent
+// Notices to users about their bookings: a booking begins soon, has begun, cannot begin, or was
+// cancelled by an administrator. Nobody holds a booking on a terminal, so these notices are sent
 // only by the channels. State thread only.
 #pragma once
 

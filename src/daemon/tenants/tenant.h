@@ -49,8 +49,8 @@ struct Tenant {
   bool dead = false;
   bool swap = false;  // of a swap lease
   Bytes last_asked;   // by its last GROW
-  // Allocations that the library has refused, as last read from the page. Empty: the library is
-  // older than this tenant.
+  // Allocations that the library has refused, as last read from the page. Empty: the process has
+  // connected again and its counts, which began before this tenant, have not been read yet.
   std::optional<std::uint64_t> refused;
   std::vector<Bytes> used_before;  // by slot, before the current sample
 
@@ -74,7 +74,7 @@ struct Tenant {
   // Allocations refused since the last call.
   std::uint64_t newly_refused() {
     const auto [allocations, said] = read_counts(shared(), slots.size());
-    // A library older than this tenant has not written its counts to the new page yet.
+    // A process that has connected again may not have written its counts to the new page yet.
     if (!refused && said + allocations == 0) return 0;
     const std::uint64_t known = std::max(refused.value_or(said), said);
     return known - std::exchange(refused, known).value_or(said);

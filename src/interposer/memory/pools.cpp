@@ -48,7 +48,8 @@ constexpr int64_t kSmallGrowth = int64_t{32} << 20;
 
 constexpr int kPatienceMs = 1000;
 
-// Searches again if another pool may have become the current one during the search.
+// nullptr means that no pool is the current one. If another pool may have become the current one
+// during the search, this searches again, at most kPatienceMs times.
 Pool* settled_current_pool(State& s, int slot, CUmemoryPool* handle, bool* ends) {
   for (int i = 0;; ++i) {
     const uint32_t turn = memory_of(s).pools.turn.load();

@@ -195,7 +195,8 @@ int visit(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// The functions below run before this library is relocated and must not call the C library.
+// gpurota_early_lookup() runs before this library is relocated: neither it nor any function that it
+// calls, here or above, may call the C library.
 
 long system_call(long number, long a, long b, long c, long d) {
 #if defined(__x86_64__)

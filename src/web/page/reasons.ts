@@ -1,5 +1,5 @@
-// Why a request or a job waits, in the daemon's words: the only place of the page that fills in the
-// time.
+// Why a request, a booking or a job waits, in the daemon's words: the only place of the page that
+// fills in the time.
 import type { Reason } from "./api";
 import { clock } from "./format";
 
