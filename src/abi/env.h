@@ -7,7 +7,8 @@
 /* Path of the tenant socket. Not set: the lease has its GPUs whole, and no limit is enforced. */
 #define GPUROTA_ENV_SOCKET "GPUROTA_SOCKET"
 /* 1, in a container: the lease has its GPUs whole, and no limit is enforced. cuInit tells the
- * daemon whose the program is, as neither its control group nor its ancestors do. */
+ * daemon which lease the program belongs to, because the daemon cannot learn that from the
+ * program's control group or its ancestors. */
 #define GPUROTA_ENV_WHOLE "GPUROTA_WHOLE"
 
 /* 1, in a container: the program asks for an automatic lease for the whole container, and has no

@@ -145,8 +145,9 @@ struct gpurota_msg_grown {
 struct gpurota_msg_return {
   struct gpurota_msg_header header;
   uint32_t slot;
-  /* seq of the last GROWN whose bytes were in the headroom when it was taken: lets the daemon see
-   * that an answer to a RECALL crossed with a grant that was still on its way, and ask again. */
+  /* seq of the last GROWN whose bytes were in the headroom that is given back. If the daemon has
+   * sent a later GROWN, that grant was still on its way when the RECALL was answered, and the
+   * daemon asks again. */
   uint32_t grown_seq;
   uint64_t bytes;
 };

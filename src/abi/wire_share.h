@@ -85,8 +85,8 @@ struct gpurota_msg_holding {
   uint32_t kind; /* enum gpurota_holding_kind */
   uint64_t key;
   uint64_t bytes; /* 0: not known (JOIN) */
-  /* END: headroom given back with the message, so that no sum shows the memory twice, or not at
-   * all. */
+  /* END: headroom given back in the same message, so that the memory is never counted twice, and
+   * never missing from a sum. */
   uint64_t returned_bytes;
 };
 

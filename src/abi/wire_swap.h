@@ -41,7 +41,8 @@ enum gpurota_swap_msg_type {
 struct gpurota_swap_memory {
   uint64_t movable_bytes;  /* that can be evicted; here or out */
   uint64_t resident_bytes; /* of these, in GPU memory now */
-  /* Cannot be evicted, as far as the library sees; contexts as they were granted. */
+  /* Memory that cannot be evicted, as far as the library knows. A context counts with the size
+   * that was granted for it. */
   uint64_t wired_bytes;
 };
 
@@ -62,8 +63,9 @@ struct gpurota_msg_swap_here {
 
 enum gpurota_turns {
   GPUROTA_TURNS_NONE = 0,
-  /* Turns are taken on the lease's GPUs, or the lease gives way to any other: what the lease
-   * has there will be evicted before long, or may be at once one day. */
+  /* The lease takes turns on its GPUs, so its memory there will be evicted before long. Or it is
+   * a filler's lease, which gives way to any other: its memory may have to be evicted at once at
+   * any time. */
   GPUROTA_TURNS_TAKEN = 1,
   /* The lease's GPUs are nearly full: host memory is pinned ahead. Older libraries take this value
    * for GPUROTA_TURNS_TAKEN. */
@@ -74,8 +76,8 @@ struct gpurota_msg_swap_terms {
   struct gpurota_msg_header header;
   uint64_t host_bytes;   /* of host memory that evicted memory may take, this process */
   uint64_t pinned_bytes; /* of these, that may be pinned */
-  /* Host memory that may be held while nothing is out: copies, and what is pinned. 0: as before
-   * this field, which older daemons do not send. */
+  /* Host memory that may be held while nothing is out: copies, and what is pinned. 0: no such
+   * bound, as before this field existed; older daemons do not send it. */
   uint64_t kept_bytes;
   uint32_t copy_all;    /* 1: unchanged memory is copied too */
   uint32_t takes_turns; /* gpurota_turns */

@@ -1,6 +1,6 @@
 // Counts the work of the state thread until it returns to its event loop, in steps that do not
-// depend on the machine's speed. So a test can check that no call takes more steps at a time than
-// others may wait for (docs/design/control-protocol.md). Counted work calls add(); code that serves
+// depend on the machine's speed. So a test can check that no call makes others wait for more steps
+// than is allowed (docs/design/control-protocol.md). Counted work calls add(); code that serves
 // users' calls one at a time calls begin() and end() around each. Each thread counts its own steps;
 // any thread may call most().
 #pragma once

@@ -4,8 +4,8 @@
 // other than the daemon's own answer the connection must not be used again.
 //
 // A daemon that is being restarted may close the connection during a call. The call is then sent to
-// the next daemon if that cannot do anything twice: the call only reads, or the last daemon has not
-// read it.
+// the next daemon, if sending it again cannot do anything twice: the call only reads, or the last
+// daemon has not read it.
 #pragma once
 
 #include "base/fd.h"

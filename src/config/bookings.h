@@ -27,8 +27,8 @@ struct Bookings {
   bool operator==(const Bookings&) const = default;
 };
 
-// For how long a GPU must not be booked for work without a stated time to start there; empty: for
-// as long as the work lasts.
+// Work without a stated time starts on a GPU only if the GPU is not booked for this long from then
+// on; empty: for as long as the work lasts.
 inline std::optional<std::chrono::milliseconds> unbooked_for(const Bookings& bookings) {
   if (bookings.open_ended == Bookings::OpenEnded::kWait) return std::nullopt;
   return bookings.min_unbooked;

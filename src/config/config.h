@@ -71,8 +71,10 @@ struct SoftLimit {
   enum class Policy {
     kWarn,      // log, and notify the owner
     kThrottle,  // growth above it is slowed down
-    kEvict,     // swap leases: it gives way to all that are not above theirs, lowest priority first
-    kStop,      // end the lease, the lowest priority first
+    // A swap lease above its soft limit gives way to all leases that are not above theirs; of
+    // several above, the one with the lowest priority first.
+    kEvict,
+    kStop,  // end the lease, the lowest priority first
   };
 
   Policy policy = Policy::kWarn;
@@ -119,7 +121,7 @@ struct Turns {
   std::map<std::string, Gpu> gpus;  // by index or UUID
   SizeSpec host_budget{{}, 50};     // of the machine's RAM, for what is evicted
   SizeSpec pinned{{}, 50};          // of that RAM, for the pinned part
-  int moving_percent = 5;           // of the time, with a quantum from the cost
+  int moving_percent = 5;           // of the time, for moving memory, if its cost sets the quantum
   int priority_percent = 50;        // of the time that higher priorities may take from lower ones
   std::chrono::milliseconds idle_release{5};
   std::chrono::milliseconds yield_deadline{30000};
@@ -224,8 +226,9 @@ struct Config {
   // How long free GPUs are kept for one request that waits for more. Then others may have them for
   // as long. Zero: no limit.
   std::chrono::milliseconds keep_free_gpus{3600000};
-  std::chrono::seconds longest_wait =
-      std::chrono::hours(24);  // then the first request is protected; zero: never
+  // After this wait the first request in the queue may be protected, so that nobody delays it
+  // (lease/keeping.h). Zero: never.
+  std::chrono::seconds longest_wait = std::chrono::hours(24);
   int max_leases_per_user = 64;
   int max_new_leases_per_hour = 3600;  // of a user; also the most at once
   int max_tenants_per_lease = 1024;

@@ -33,7 +33,7 @@ std::string to_string(const Place& place);
 
 // A mistake, or a warning.
 struct Problem {
-  Place place;      // without a file: of no file
+  Place place;      // no file name in it: the problem is in no particular file
   std::string key;  // "limits.gpus"; empty: none
   std::string what;
 

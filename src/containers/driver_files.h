@@ -26,8 +26,8 @@ struct DriverFiles {
 // waits for the disk.
 DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid>& gpus);
 
-// The path of a driver library below `root`, with all links resolved, for us. Also finds it where
-// the GPU operator's driver container has it. Empty: not found.
+// The path by which this process can open a driver library that lies below `root`, with all links
+// resolved. Also finds it where the GPU operator's driver container has it. Empty: not found.
 std::string find_driver_library(const std::string& root, const std::string& name);
 
 // A file of the machine in the container, read-only.

@@ -24,7 +24,7 @@ struct Parts {
   bool unlabelled = false;           // run without an SELinux label, to reach the daemon's socket
 };
 
-// The facts about this machine that decide.
+// The facts about this machine that decide which parts a container gets.
 struct Host {
   DriverFiles driver;
   bool preload_file = false;  // the daemon has written it (abi/env.h)

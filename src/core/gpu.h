@@ -63,7 +63,7 @@ std::optional<Bytes> memory_in_use(const GpuInfo& gpu, const GpuSample& sample);
 enum class ClockLimit : std::uint32_t {
   kPower = 1,        // its power limit
   kTemperature = 2,  // it is too hot
-  kHardware = 4,     // the board itself, for one of these or for too much current
+  kHardware = 4,     // the board's own protection: power, temperature or too much current
   kPowerBrake = 8,   // the machine's power supply
   kSetting = 16,     // a setting of the administrator
   kSync = 32,        // slower GPUs of a group with synchronized clocks

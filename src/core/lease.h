@@ -37,8 +37,8 @@ struct LeaseGpu {
 enum class LeaseState { kActive, kEnding, kExpired };
 
 // The kind decides what ends a lease: `run`: the end of its command; `reservation`: a time;
-// `filler`: anybody who needs the GPU. Parts of gpurota make the others, which end with what they
-// stand for.
+// `filler`: anybody who needs the GPU. The other kinds are made by parts of gpurota, and end with
+// the job, pod or Slurm job that they were made for.
 enum class LeaseKind { kRun, kReservation, kJob, kFiller, kPod, kSlurm };
 // Whether no process holds it, so that the end of a process does not end it.
 constexpr bool stands_alone(LeaseKind kind) {

@@ -10,7 +10,7 @@ namespace gpurota {
 struct SeriesRow {
   int ring = 0;             // 0: the finest
   std::int64_t number = 0;  // of the step, counted from 1970
-  std::int64_t place = 0;   // in its ring: the place of the step one round ago
+  std::int64_t place = 0;   // in its ring; the step one round earlier had the same place
   std::string data;         // encoded as in series/row.h
   bool operator==(const SeriesRow&) const = default;
 };

@@ -42,12 +42,13 @@ struct Placement {
 std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vector<FreeGpu>& free);
 
 // Whether the filler that has been on this GPU for long enough leaves for another candidate: for
-// one whose claim is better than its own once it has left. A filler that may not start (it is
-// paused) leaves for any.
+// one whose claim comes before the claim that the filler will have once it has left. A filler that
+// may not start (it is paused) leaves for any.
 bool makes_way(std::vector<Candidate> candidates, std::size_t current, const FreeGpu& gpu);
 
-// How long no filler leaves for one whose last run failed: a stay, doubled with each failure in a
-// row. The time is bounded, because what the filler lacked may be available again.
+// For how long running fillers do not leave for a filler whose last run failed: a stay, doubled
+// with each failure in a row. The time is bounded, because what the filler lacked may be available
+// again.
 Duration passed_over_for(int failures, Duration longest_stay);
 
 }  // namespace gpurota::filler

@@ -1,4 +1,4 @@
-// Each reason, for a filler that saw its cause, compared with testdata/reasons.txt. With
+// Each reason that a filler gets when its cause occurs, compared with testdata/reasons.txt. With
 // GPUROTA_REWRITE_GOLDEN=1 the file is rewritten: check each sentence then.
 #include "filler/place_reason.h"
 

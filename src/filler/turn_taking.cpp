@@ -10,7 +10,8 @@ Why who_is_there(const Sight& sight, const Rules& rules, bool filler_is_on) {
   if (sight.wanted) return Why::kWanted;
   if (sight.leased) return Why::kLeased;
   if (sight.foreign) return Why::kForeign;
-  // While a filler is on, the load is its own, and hidden memory ends no lease.
+  // While a filler is on, neither counts: the load is the filler's own, and hidden memory is no
+  // reason to end a filler's lease.
   if (!filler_is_on && sight.hidden) return Why::kHidden;
   if (!filler_is_on && sight.load_percent >= rules.load_percent) return Why::kLoad;
   return Why::kNobody;

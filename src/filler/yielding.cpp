@@ -6,8 +6,9 @@ namespace gpurota::filler {
 
 WayOut way_out(const Yielding& yielding) {
   if (yielding.wish == OnYield::kStop) return {};
-  // A removed filler need not keep its state. A GPU has only one filler. A GPU out of service must
-  // be left.
+  // A removed filler need not keep its state. A filler that leaves for another one is ended,
+  // because a GPU has only one filler, and a filler that is moved out counts, too. A GPU out of
+  // service must be left.
   if (yielding.why == Why::kRemoved || yielding.why == Why::kStayOver) return {};
   if (yielding.why == Why::kOutOfService) {
     return {OnYield::kStop, "a filler is ended on a GPU that is out of service"};
@@ -34,7 +35,8 @@ Eviction::Step Eviction::observe(const Sight& sight, TimePoint now) {
     return Step::kGoing;
   }
   if (!sight.drained) {
-    // Only our own order can have let its work begin again.
+    // If the filler's work had ended before, only our own order can have let it begin again, so the
+    // time for draining starts again.
     out_since_.reset();
     if (left_) since_ = now;
     left_.reset();

@@ -21,8 +21,9 @@ namespace gpurota::lease {
 // way then. Requests in the queue whose start is known take precedence. A queued request without a
 // stated end counts for a day from its start.
 struct NotBooked {
-  Error
-      error;  // kInvalid, kLimit: never; kNoGpu: not then; with nothing below, the message says all
+  // kInvalid, kLimit: the GPUs can never be booked; kNoGpu: not at that time. If the members below
+  // are empty, the message says everything.
+  Error error;
   std::optional<NextFree> obstacle{};  // one of those in the way
   int fitting = 0;                     // GPUs that would be suitable
 };

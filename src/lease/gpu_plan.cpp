@@ -41,7 +41,8 @@ void GpuPlan::add_turns() {
     largest = std::max(largest, *use.share.bytes);
     turns.push_back(use);
   }
-  // When the largest lease has ended, the rest is beside the next largest.
+  // Memory that the other leases cannot move must fit beside the largest lease and, when that one
+  // has ended, beside the next largest. So it is added to each.
   const Bytes beside = room_->swap_needed - largest;
   if (beside.is_zero()) return;
   for (GpuTimeline::Use& use : turns) {

@@ -56,7 +56,7 @@ class GpuPlan {
   WallTime free_from(const Request& request) const;
   // Until when the request could have its share from now on; nothing: not now.
   std::optional<WallTime> free_until(const Request& request, Against against) const;
-  // The most memory that fits() accepts for such a request with a size, from now until then; zero:
+  // The largest size with which fits() would accept this request from now until `until`; zero:
   // none.
   Bytes most(const Request& request, WallTime until, Against against) const;
   // When the first booking of the GPU begins; kNever: none is known.

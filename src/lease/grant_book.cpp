@@ -161,8 +161,8 @@ void GrantBook::tell_shared(TenantId tenant, const SharedPlace& place, Bytes ado
                         {shared_.of_tenant(tenant, place), shared_.counted_again(place), adopted});
 }
 
-// The tenant itself claims what is shared. The claim counts at most up to the tenant's grant, so
-// that it makes no sum less than the memory that is held.
+// The tenant itself claims what is shared. A claim that would exceed the tenant's grant is ignored,
+// so that no sum becomes less than the memory that is held.
 void GrantBook::hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes) {
   const auto lease = lease_of(tenant);
   if (!lease) return;

@@ -107,7 +107,7 @@ struct NextFree {
   bool ending = false;
   std::optional<RequestId> behind;
   bool expired = false;
-  std::optional<RequestId> booking;  // of `user`, from then on, which is too soon
+  std::optional<RequestId> booking;  // the last one in the way, of `user`; `at` is its end
   bool operator==(const NextFree&) const = default;
 };
 

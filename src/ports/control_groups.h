@@ -29,10 +29,10 @@ class ControlGroups {
   // leaves no limit that it was under. kUnavailable where there is no writable cgroup v2. `name`
   // begins with kCgroupPrefix: no other group is ever killed or removed, whatever path is given.
   virtual Result<std::string> make_below(pid_t pid, const std::string& name) = 0;
-  // From now on the group's processes can open those fenced devices that the fences leave open, and
-  // no other fenced ones. No fences: all that other rules allow. Files that are open stay open. The
-  // fence lasts as long as the group, also without the daemon. Errors as of
-  // sys::set_device_program(); kGone: the group is gone.
+  // From now on the group's processes can open only those devices of each fence that are in its
+  // `open`; devices without a fence are not restricted. No fences: all that other rules allow.
+  // Files that are open stay open. The fence lasts as long as the group, also without the daemon.
+  // Errors as of sys::set_device_program(); kGone: the group is gone.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;
   // The processes in the group and in those below it; none if the group is gone.
   virtual Result<std::vector<pid_t>> members(const std::string& group) = 0;

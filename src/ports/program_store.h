@@ -36,13 +36,13 @@ struct StoredProgram {
 struct StoredItem {
   std::int64_t index = 0;
   std::string state;    // as that of a job
-  std::string boot_id;  // in which that is meant
+  std::string boot_id;  // the boot in which `state` was stored
   bool operator==(const StoredItem&) const = default;
 };
 
 struct StoredJob : StoredProgram {
   std::string state;                // a record of jobs/record.h
-  std::string boot_id;              // in which that is meant
+  std::string boot_id;              // the boot in which `state` was stored
   std::vector<StoredItem> items{};  // by index; loaded with it, and saved by save_items() alone
   bool operator==(const StoredJob&) const = default;
 };
@@ -54,11 +54,12 @@ struct StoredFiller : StoredProgram {
   std::optional<int> of_free{};  // percent of the memory that is free when it starts
   std::chrono::milliseconds idle_after{0};
   std::chrono::milliseconds grace{0};
-  std::string state;            // active, paused, removed
-  std::string paused_by{};      // who paused it and why, if not the owner
-  std::vector<GpuUuid> places;  // GPUs it has ever run on: their positions number its runs
-  bool evicts = false;          // evicted and restored, rather than ended, where possible
-  std::vector<GpuUuid> out;     // GPUs from which it is evicted now
+  std::string state;        // active, paused, removed
+  std::string paused_by{};  // who paused it and why, if not the owner
+  // All GPUs it has ever run on; a GPU's position here is part of the number of the run there.
+  std::vector<GpuUuid> places;
+  bool evicts = false;       // evicted and restored, rather than ended, where possible
+  std::vector<GpuUuid> out;  // GPUs from which it is evicted now
   bool operator==(const StoredFiller&) const = default;
 };
 

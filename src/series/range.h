@@ -23,8 +23,8 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 // The finest ring that reaches back to `since`, grouped into at most `most_points` points (at least
-// two). A ring that lacks less at the beginning than one step of the next ring still reaches back,
-// because a query takes some time to arrive.
+// two). A ring counts as reaching back even if it lacks the beginning, as long as less is missing
+// than one step of the next ring: a query takes some time to arrive.
 Plan plan(WallTime since, WallTime until, WallTime now, std::size_t most_points);
 
 struct Point {

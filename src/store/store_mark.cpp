@@ -115,8 +115,8 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
                     "{1} away and start gpurotad again. Of leases made since then: {2}",
                     database, mark_path(state_dir), kWhatThen));
   }
-  // A log that began anew since the mark was written began with all changes in the database. The
-  // same holds for a database that was settled since.
+  // If the log has begun anew since the mark was written, all changes up to then are in the
+  // database. The same holds for a database that was settled since.
   const bool began_anew = settled > mark.settled || (log && log->number > mark.log.number);
   const bool is_same = log && log->is_same_log(mark.log);
   const bool has_all = is_same && log->frames >= mark.log.frames;

@@ -18,8 +18,8 @@ class FakeControlGroups final : public ports::ControlGroups {
   explicit FakeControlGroups(std::function<void(pid_t)> kill_process)
       : kill_process_(std::move(kill_process)) {}
 
-  // Puts a living process into `group`, or into its parent's group if `group` is empty. Children of
-  // no process share one group.
+  // Puts a living process into `group`, or into its parent's group if `group` is empty. Processes
+  // without a parent share one group.
   void put(pid_t pid, const std::string& group, pid_t parent);
   void forget(pid_t pid) { of_process_.erase(pid); }
 

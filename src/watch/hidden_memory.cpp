@@ -71,7 +71,8 @@ OfLeases explained_by(const Reading& reading, const Sums& sums,
     listed += listed_of(sums, lease.id);
   }
   sum.changed |= reading.counted_again != counted_again_before;
-  // Only charges count memory twice. Listed memory stays explained.
+  // Only charges count memory twice, so what is taken off never makes the result less than the
+  // listed memory.
   const Bytes again = std::min(reading.counted_again, counted_again_before);
   sum.bytes = std::max(sum.bytes - again, listed);
   return sum;

@@ -115,7 +115,7 @@ TEST_F(WatcherTest, SmallUserBesideALargeOneIsNoFinding) {
   EXPECT_EQ(steps[0].finding.uid, kBob);
 }
 
-// canhazgpu's mistake: bob's process on alice's GPU was shown as alice's, validated.
+// canhazgpu's mistake: it showed bob's process on alice's GPU as alice's own use, as if checked.
 TEST_F(WatcherTest, ProcessOnALeasedGpuIsForeignWhateverItsSize) {
   reading.leases = {exclusive(kLease, kAlice)};
   reading.processes = {process(10, kAlice, gib(8), kLease), process(11, kBob, mib(300))};

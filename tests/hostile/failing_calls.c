@@ -259,7 +259,8 @@ static int no_space(void) {
 }
 
 ssize_t write(int fd, const void* data, size_t size) {
-  /* The log on standard error is whoever's started the daemon. */
+  /* Standard error belongs to the program that started the daemon, so writing the log there
+   * never fails. */
   if (fd > 2 && disk_fails(fd)) return no_space();
   return ((ssize_t(*)(int, const void*, size_t))next("write"))(fd, data, size);
 }

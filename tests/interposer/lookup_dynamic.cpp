@@ -49,8 +49,8 @@ void* ask(const char* symbol, const char* base) {
   return found;
 }
 
-// As the CUDA runtime does: finds cuGetProcAddress_v2 with dlsym, and with it the function itself
-// by name, whose form depends on the version.
+// As the CUDA runtime does: finds cuGetProcAddress_v2 with dlsym, and asks it for
+// "cuGetProcAddress"; which form of that function it returns depends on the version.
 void* find_get_proc() {
   const auto first = reinterpret_cast<GetProcV2>(dlsym_new(library, "cuGetProcAddress_v2"));
   EXPECT(first != nullptr);

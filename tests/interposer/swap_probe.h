@@ -59,8 +59,8 @@ inline bool same(unsigned read, unsigned wanted, int line) {
 }
 #define SAME(read, wanted) same(read, wanted, __LINE__)
 
-// True if the allocation succeeded. No room in the lease is not an error: others of it, or wired
-// memory, have it.
+// True if the allocation succeeded. No room in the lease is not an error: other programs of the
+// lease, or wired memory, take the room.
 inline bool got(CUresult result, int line) {
   return result != CUDA_ERROR_OUT_OF_MEMORY && ok(result, "an allocation", line);
 }

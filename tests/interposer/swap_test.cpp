@@ -225,7 +225,8 @@ TEST_F(SwapTest, WaitingForATurnHasNoBound) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
-// The daemon would wait for its eviction, and there is nothing to evict.
+// If the granted memory were kept, the daemon would wait for it to be evicted, although it was
+// never made.
 TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgain) {
   start_swap_daemon({}, 1024 * kMiB);
   Program probe(

@@ -12,8 +12,8 @@
 namespace gpurota::cli {
 
 // Actions: add, add-each, list, show, logs, wait, update, start, stop, restart, cancel, remove,
-// export, apply. The name for apply is the file. A name with an index, "sweep[7]", means that item
-// of an array, for actions that accept one.
+// export, apply. For apply, `name` is the path of the file. A name with an index, "sweep[7]", means
+// that item of an array, for actions that accept one.
 struct JobOptions : ProgramOptions {
   bool force = false;
   bool secrets = false;  // for export

@@ -31,7 +31,8 @@ std::string fillers_text(const std::vector<proto::Filler>& fillers, const Layout
   Table table(
       {{"NAME"}, {"USER"}, {"STATE"}, {"GPU", true}, {"THERE"}, {"LEASE"}, {"COMMAND", false, 20}});
   for (const proto::Filler& filler : fillers) {
-    // An earlier end, or one on another GPU, is no news of a filler that is on.
+    // While a filler is running, `detail` is not shown: it is about an earlier end, or an end on
+    // another GPU.
     const bool tell = filler.detail && filler.state != "on";
     const std::string word = filler.state == "on" ? "running" : display_text(filler.state, 20);
     const std::string state = tell ? word + ": " + display_text(*filler.detail, 100) : word;

@@ -37,8 +37,8 @@ Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
       const std::string why = run->detail ? ": " + display_text(*run->detail, 400) : "";
       return {name + ", which cannot start" + why + see, true};
     }
-    // The end of a program that did start is not reported here, as it may be known now or only
-    // later.
+    // The program was started, so this is no failure to start; how the program ended may not be
+    // known yet.
     return {name + ", which has failed" + (run ? ": " + run_text(*run) : "") + see, false};
   }
   if (job.items && !waits_for_others && job.state != "cancelled") {

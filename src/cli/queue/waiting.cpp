@@ -32,7 +32,7 @@ constexpr milliseconds kReconnectEvery{250};
 // reported to the user.
 constexpr milliseconds kSilence{3000};
 
-// How often a daemon that closes the connection before it answers is tried.
+// The number of attempts if the daemon closes the connection before it answers.
 constexpr int kTries = 4;
 // A filler may have to leave first, and its memory to be freed.
 constexpr milliseconds kPatience{120000};

@@ -21,8 +21,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// The most unread output behind which messages that answer no call are queued. Beyond it only the
-// newest is kept.
+// Messages that answer no call are queued only while a client's unread output is less than this.
+// Beyond it only the newest is kept.
 constexpr std::size_t kMostNews = std::size_t{64} << 10;
 
 bool is_read_only(const proto::Call& call) {

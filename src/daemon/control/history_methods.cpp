@@ -46,8 +46,8 @@ class EventStream final : public AnswerStream {
   std::optional<std::string> next() override {
     if (over_) return std::nullopt;
     const bool follows = call_.follow.value_or(false);
-    // A client that follows gets only stored events, as it will ask again with the number of the
-    // last event, perhaps the next daemon.
+    // A client that follows gets only stored events: later it may ask again, perhaps the next
+    // daemon, for the events after the last number it got.
     const EventCursor::Batch batch = cursor_.next(
         kBatch,
         [this](const ports::StoredEvent& event) {

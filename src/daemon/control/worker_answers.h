@@ -21,8 +21,8 @@ class WorkerAnswers {
   WorkerAnswers(ports::EventLoop& loop, Done done);
 
   // Calls `make` on the worker of the connection's user, and then `done` with the result. Until
-  // then `connection.on_worker` is set. False: nothing was begun, as too many users have answers
-  // made.
+  // then `connection.on_worker` is set. False: nothing was begun, because answers for too many
+  // users are being made already.
   bool begin(ControlConnection& connection, std::function<std::string()> make);
 
  private:

@@ -39,7 +39,7 @@ class GpuStates {
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
   // For how long plans have kept the GPU from waiting requests. Stored, if it is new.
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
-  // Since when the watch has seen what it sees there. Stored.
+  // Since when the watch has seen each thing that it sees on the GPU now. Stored.
   void set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages);
   // The memory that is normally used there and belongs to no process. Stored.
   void set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline);

@@ -37,7 +37,7 @@ class DiskWaits final : public ports::Durability {
   Result<void> catch_up();
   // store::SqliteStore::settle, as soon as nothing else waits for the disk.
   void settle();
-  // The last numbers that were given while the store is not open.
+  // The last number of each kind that has been given, for use while the store is not open.
   store::SqliteStore::Numbers& numbers() { return numbers_; }
 
   std::uint64_t made() const override { return made_; }

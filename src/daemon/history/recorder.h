@@ -159,7 +159,7 @@ class Recorder final {
   ports::HistoryBatch batch_;
   std::optional<UsageTidier> tidier_;
   UsageReaders readers_;
-  bool started_ = false;  // before it, nothing is news
+  bool started_ = false;  // until start() has ended, changes are not recorded as events
   bool closed_usage_ = false;
   bool closing_ = false;  // nobody reads any more
   bool complained_ = false;

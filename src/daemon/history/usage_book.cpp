@@ -38,7 +38,7 @@ void UsageBook::count(Entry& entry, Now now) {
   entry.usage.mib_ms = static_cast<std::uint64_t>(entry.mib_ms);
   entry.usage.busy_ms = static_cast<std::uint64_t>(entry.busy_ms);
   entry.usage.idle_ms = static_cast<std::uint64_t>(entry.idle_ms);
-  // A clock that was set back does not shorten what was.
+  // If the clock was set back, the usage still ends where it ended before.
   entry.usage.until = std::max(entry.usage.until, now.wall);
 }
 

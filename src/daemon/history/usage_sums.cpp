@@ -5,7 +5,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// A row of no duration counts whole, as its lease existed.
+// A row without duration counts in full, because its lease did exist.
 double part_of(const ports::StoredUsage& row, const UsageSums::Asked& asked) {
   const auto whole = row.until - row.since;
   if (whole.count() <= 0) return 1;

@@ -17,7 +17,7 @@ constexpr std::size_t kPiece = 64;
 constexpr Duration kPause = std::chrono::milliseconds(10);
 // The pause when the store cannot be used.
 constexpr Duration kRetry = std::chrono::seconds(1);
-// Room for this part of the bound is made at once.
+// Once rows must be merged, merging continues until 1/kRoomPart of the bound is free.
 constexpr std::size_t kRoomPart = 8;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How long requests waited that got a lease from the queue, counted in a few steps, for metrics.
-// Waits that ended otherwise are not counted. State thread only.
+// A histogram, for metrics, of how long the requests waited that got a lease from the queue. Waits
+// that ended otherwise are not counted. State thread only.
 #pragma once
 
 #include "core/time.h"

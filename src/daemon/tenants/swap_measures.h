@@ -28,7 +28,8 @@ class SwapMeasures {
 
   // The tenant's holding on that GPU as turns know it. Empty: not known yet.
   Maybe<const sched::Holding> holding(const SwapTenant& tenant, const SwapMemory& memory) const;
-  // Whether the user is doubted: then memory that is reported as moved must be fed as doubted.
+  // Whether the user is doubted. If so, a report of moved memory must be marked as doubted when it
+  // is fed to the turns (sched::Evicted).
   bool doubts(uid_t uid, TimePoint now) const;
   // Whether something about the tenant waits for a sample: whether its process has gone, the size
   // of its context, or whether memory that it reported as moved out has gone.

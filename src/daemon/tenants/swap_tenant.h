@@ -40,9 +40,11 @@ struct SwapMemory {
   std::size_t unseen = 0;             // samples in a row that should have shown it and did not
   bool came_back = false;             // for contexts it reports the size it was granted
   std::optional<Bytes> told_before;   // before the current sample; empty: in motion
-  std::deque<Bytes> beside;           // the last samples of it while it was at rest
-  std::size_t contradicted = 0;       // samples in a row that contradict it, with memory of it out
-  bool listed = true;                 // by the last sample since the tenant died
+  // The tenant's memory beyond its reports, in the last samples taken while it was at rest.
+  std::deque<Bytes> beside;
+  // Samples in a row in which memory was still there that the tenant had reported as moved out.
+  std::size_t contradicted = 0;
+  bool listed = true;  // by the last sample since the tenant died
 
   void take_terms(const LeaseGpu& share);
   // From now on the tenant may move so many bytes more.

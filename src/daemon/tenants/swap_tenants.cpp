@@ -12,7 +12,8 @@ namespace {
 
 // The most questions of a tenant that are open at once.
 constexpr std::size_t kMostQuestions = 4096;
-// The most messages that wait for room in a tenant's socket. A tenant with more reads nothing.
+// The most messages that wait for room in a tenant's socket. A tenant for which more would wait
+// does not read its socket, and is disconnected.
 constexpr std::size_t kMostOutbox = 4096;
 
 std::uint32_t wire_status(sched::GrowAnswer answer) {
@@ -412,7 +413,7 @@ void SwapTenants::on_death(pid_t pid) {
   for (const auto& [id, tenant] : tenants_) {
     if (tenant->pid() == pid && !tenant->dead) ids.push_back(id);
   }
-  // An earlier connection of the process may be what turns know of it.
+  // Turns may know the process by an earlier connection, so each of its connections is handled.
   for (const TenantId id : ids) {
     Tenant& tenant = *tenants_.at(id);
     if (!tenant.here) {

@@ -44,8 +44,8 @@ class TenantRoster {
   void recall(LeaseId lease, const ports::ProcessId& process,
               std::vector<lease::HeldMemory>& held) const;
 
-  // A process is a tenant of the lease, and for a moment two, if it connects again. True: the
-  // process was the last one of the lease that was awaited.
+  // Notes that the process is a tenant of the lease. A process that connects again is two tenants
+  // for a moment. True: the process was the last one of the lease that was awaited.
   bool add(LeaseId lease, const ports::ProcessId& process, TenantId tenant, TimePoint now);
   void remove(LeaseId lease, const ports::ProcessId& process, TenantId tenant);
   // Whether a sample begun at `when` knows all that the lease's processes hold.

@@ -106,8 +106,8 @@ void TurnKeeper::refresh() {
     const auto known = applied_.find(uuid);
     if (known != applied_.end() && known->second == wanted) continue;
     if (const auto set = turns_.set_gpu(wanted); !set) {
-      // Slices have the memory, or the site's configuration says so: the setting applies to later
-      // leases.
+      // Slices have the memory already, or the setting comes from the site's configuration. So it
+      // is applied anyway, to later leases; but turns that are still needed are not switched off.
       if (wanted.mode == sched::TurnsMode::kOff && known != applied_.end()) {
         wanted.mode = known->second.mode;
       }

@@ -78,8 +78,8 @@ class TurnKeeper final : public TurnNeeds {
   // Moves a filler, or a lease that leaves for a booking, to host memory, or lets it return
   // (sched/turns.h).
   void set_aside(LeaseId lease, bool aside);
-  // The memory that a swap lease keeps on its GPUs if set_aside() moves it to host memory. Empty:
-  // host memory has no room.
+  // The memory that stays on a swap lease's GPUs when set_aside() moves the lease to host memory.
+  // Empty: host memory has no room.
   std::optional<LeaseStay> stay_of(LeaseId lease) const;
 
   void feed(const sched::Event& event);

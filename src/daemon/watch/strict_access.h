@@ -35,8 +35,8 @@ namespace gpurota::daemon {
 struct AccessReport {
   bool strict = false;
   std::size_t files = 0;  // under strict access
-  std::vector<std::string>
-      problems;  // what could not be read or set, and files that cannot be opened to anybody
+  // Errors in reading or setting device files, and GPUs whose device file is unknown or missing.
+  std::vector<std::string> problems;
   std::uint64_t undone = 0;           // how often others changed a file since strict access is on
   std::string last_undone;            // the file, and the change
   std::string unfenced;               // as LeaseFences::trouble()

@@ -422,8 +422,8 @@ void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::str
   for (const auto& [id, entry] : parts_.tables.leases) {
     const bool concerned = finding.lease == id || finding.uid == user;
     if (entry.lease.uid != user || !concerned) continue;
-    // A user whose program in a lease uses a GPU of no lease of theirs is always notified on that
-    // lease's terminal, whatever the configuration says.
+    // If a program in a lease uses a GPU that its user has in no lease, the user is always notified
+    // on that lease's terminal, whatever the configuration says.
     const bool own = is_done_to_others(finding) && has_process_of(finding, id);
     std::vector<std::string> gpus;
     for (const LeaseGpu& share : entry.lease.gpus) gpus.push_back(parts_.gpus.name_of(share.uuid));

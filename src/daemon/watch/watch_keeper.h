@@ -119,7 +119,7 @@ class WatchKeeper final {
   // The memory held by processes that no lease covers and that are not ignored, and the memory that
   // no listed process has.
   GpuStates::Unreserved unreserved(const watch::Reading& reading) const;
-  // Whether a process computes on the GPU that is in no lease of this GPU and is not ignored.
+  // Whether a process that is in no lease of this GPU, and is not ignored, computes on it.
   bool has_foreign(const watch::Reading& reading) const;
 
  private:

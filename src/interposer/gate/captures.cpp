@@ -122,7 +122,8 @@ CUresult end_capture(CUstream stream, bool per_thread, Call call) {
   if (entry == nullptr || !entry->capturing) return result;
   entry->capturing = false;
   known.captures.fetch_sub(1);
-  // Other threads cannot query a thread's own stream: it is recorded only while it captures.
+  // Other threads cannot query a thread's own stream, so that stream is in `streams` only while it
+  // captures.
   KnownStream gone{};
   if (key % 2 != 0) known.streams.take(key, &gone);
   return result;

@@ -131,8 +131,8 @@ Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
 
 }  // namespace
 
-// The reading and the charge are one step under the pool's lock: charges follow each other as the
-// readings do, and a thread that reads after this one finds what was read here in the headroom.
+// The reading and the charge are one step under the pool's lock: charges are made in the order of
+// the readings, and when a later thread reads, the headroom already has what this reading released.
 // Otherwise that thread would believe a refusal while memory that the pool has released is on its
 // way to the headroom.
 Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {

@@ -1,14 +1,16 @@
 // families PROCESSES THREADS SECONDS LIMIT_MIB [SEED]: uses every family of device memory at
 // random, under one limit, and models what should be charged.
 //
-// Run it under `gpurota run --memory`. Threads do rounds of a fixed number of steps, each from dice of its
-// own, so that the seed says what every thread does. Between rounds all rest, and the model is compared
-// with NVML's figure and with what cuMemGetInfo says is taken. Prints one JSON object:
-//   over_limit   looks at which NVML's sum was above the limit; must be 0 (kLateMiB is allowed for here too:
-//                it is charged when the daemon's next looks see it, docs/design/memory.md)
+// Run it under `gpurota run --memory`. Threads do rounds of a fixed number of steps, each from dice
+// of its own, so that the seed says what every thread does. Between rounds all rest, and the model
+// is compared with NVML's figure and with what cuMemGetInfo says is taken. Prints one JSON object:
+//   over_limit   the number of looks that found NVML's sum above the limit; must be 0 (kLateMiB is
+//                allowed for here too: it is charged when the daemon's next looks see it,
+//                docs/design/memory.md)
 //   wrongly      refusals of what fitted by the model; must be 0
-//   difference   the largest in MiB between model, NVML and cuMemGetInfo while all rest; must be 0 (on a
-//                real GPU: what code and tables the driver adds as it goes is allowed for, kLateMiB)
+//   difference   the largest in MiB between model, NVML and cuMemGetInfo while all rest; must be 0
+//                (on a real GPU: what code and tables the driver adds as it goes is allowed for,
+//                kLateMiB)
 //   left         MiB that NVML or cuMemGetInfo show more than at the start, when all has been freed
 #include "tests/stress/families/families.h"
 #include "tests/stress/families/nvml.h"
