@@ -8,7 +8,7 @@
 
 namespace gpurota::sched {
 
-// An average that follows what is measured; empty until then.
+// An exponential moving average. Unknown before the first value.
 class Average {
  public:
   void add(double value) {
@@ -26,39 +26,42 @@ class Average {
 // How fast one GPU changes hands.
 class MoveCost {
  public:
-  // Until something was measured: PCIe 4, both ways.
+  // Before the first measurement: the speed of PCIe 4, both directions together.
   MoveCost();
-  // One switch: both directions together.
+  // Adds one switch. `moved` is the sum of both directions.
   void measure(Bytes moved, Duration took);
   Duration estimate(Bytes moved) const;
-  // So much says how fast memory moves; less, only what a switch costs beside that.
+  // Whether a switch of so many bytes shows how fast memory moves. A smaller one shows only the
+  // fixed cost of a switch.
   static bool tells_rate(Bytes moved) { return moved >= kLeastForRate; }
 
  private:
   static constexpr Bytes kLeastForRate = mib(256);
 
-  // The logarithm of bytes a second: one switch into host memory that is not ready yet, which takes
-  // ten times as long, shall not make turns ten times as long.
+  // The logarithm of the bytes per second. Averaging logarithms keeps one switch into host memory
+  // that is not ready yet, which takes ten times as long, from making turns ten times as long.
   double log_rate_;
   Average overhead_;  // seconds, of switches that moved nearly nothing
 };
 
-// The turn after which moving, at `cost` a turn, takes no more than its share of the time.
+// The turn length at which moving, at `cost` a turn, takes Settings::moving_share of the time;
+// within the least and the most quantum.
 Duration quantum_for(Duration cost, const Settings& settings);
 
-// The pauses that a lease has made, by how long they were: the last few of each length, so that
-// many short ones do not hide what becomes of one that is not over by then.
+// How long the pauses of a lease lasted once they had reached a given length. Recent pauses count
+// most, separately for each length, so that many short pauses do not hide how longer ones continue.
 class Pauses {
  public:
   void add(Duration pause);
-  // How long a holder may be idle before it is worth giving its turn to somebody else, when that
-  // costs `price`: so long that most of the pauses that lasted as long went on for that; else as
-  // long as the price, which is never worse than twice the best that could have been done.
+  // How long a holder may be idle before its turn is given to another lease, if that costs `price`:
+  // the shortest time after which at least half of the pauses went on for `price` longer. Without
+  // such a time: `price` itself, which costs at most twice the optimum (ski rental). Never less
+  // than Settings::idle_release.
   Duration before_release(Duration price, const Settings& settings) const;
 
  private:
   static constexpr std::size_t kScales = 17;  // each twice the one before; the last is five minutes
-  // By the scale that they reached at least, and their own.
+  // weights_[a][b]: pauses that reached scale a and ended in scale b.
   std::array<std::array<double, kScales>, kScales> weights_{};
 };
 

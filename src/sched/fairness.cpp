@@ -7,7 +7,7 @@
 namespace gpurota::sched {
 namespace {
 
-// Rounded up to a microsecond, so that a deadline is never looked at just before it is due.
+// Adds a microsecond, so that rounding never makes a deadline expire before it is due.
 Duration after_seconds(double s) { return from_seconds(s) + std::chrono::microseconds(1); }
 
 }  // namespace

@@ -1,16 +1,17 @@
-// Chooses the next turn among the leases that wait: weighted fair by the time that each has run,
-// and bounded in how much of the time higher priorities may take. Pure; used by Turns only.
+// The clocks by which the next turn is chosen: weighted fair by the time that each lease has run,
+// with a bound on the time that higher priorities may take. Pure; used by Turns only.
 #pragma once
 
 #include "sched/model.h"
 
 namespace gpurota::sched {
 
-// The time a lease has had turns for, in seconds by weight. The least goes first.
+// The time for which a lease has had turns, in seconds divided by its weight. The lease with the
+// least goes first.
 //
-// Nobody saves up: a lease that comes back from a pause starts beside those that are waiting. And
-// nobody is punished for long: what a lease had because its GPUs were free anyway counts against it
-// up to a window only.
+// A pause earns no credit: catch_up() puts a lease that comes back level with the waiting leases.
+// Time that a lease had because its GPUs were free anyway counts against it only up to a window
+// (hold_back()).
 class FairClock {
  public:
   void start(TimePoint now) { since_ = now, running_ = true; }
@@ -26,15 +27,17 @@ class FairClock {
   bool running_ = false;
 };
 
-// Time that higher priorities may still take from lower ones on one GPU: filled with their share of
-// all time, drained while one of them holds back somebody lower. Used up, priorities count for
-// nothing until half of it is back.
+// The time that higher priorities may still take from lower ones on one GPU (a token bucket). The
+// budget fills with their share of all time, and drains while a lease of higher priority keeps a
+// lower one waiting. Once the budget is spent, priorities count for nothing until it is half full
+// again.
 class PriorityBudget {
  public:
   void set(double share, Duration burst);
   void advance(TimePoint now, bool draining);
   bool spent() const { return spent_; }
-  // When it will be used up (draining) or usable again (not).
+  // When the budget will be spent, if `draining`, or usable again, if it is spent.
+  // TimePoint::max(): neither.
   TimePoint turns_at(bool draining) const;
 
  private:

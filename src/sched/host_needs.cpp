@@ -6,8 +6,8 @@
 
 namespace gpurota::sched {
 
-// Two pieces more: orders are of whole pieces, and the last block of an order moves whole. Memory
-// on its way out cannot be called back.
+// Adds two pieces to the deficit: orders are of whole pieces, and the last block of an order moves
+// whole. Evictions under way count, because they cannot be called back.
 void HostNeeds::add_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const {
   const Bytes lacking = memory_.deficit(gpu);
   for (const auto& [lease, h] : memory_.by_lease(gpu)) {

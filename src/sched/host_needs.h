@@ -1,5 +1,5 @@
-// The host memory that is needed for all that leases could have out at once. Computed from a
-// Residency; keeps nothing.
+// The host memory needed for all that leases could have evicted at once. Computed from a Residency;
+// holds no state.
 #pragma once
 
 #include "sched/residency.h"
@@ -13,16 +13,17 @@ class HostNeeds {
  public:
   explicit HostNeeds(const Residency& memory) : memory_(memory) {}
 
-  // The host memory to keep for all that could be out at once: no lease has more out than the
-  // deficit, or than it has at all, except memory that is out, or on its way, since the deficit was
-  // larger.
+  // The host memory to keep for all that could be evicted at once. A lease counts with its movable
+  // memory, but at most with the GPU's deficit and two pieces. A lease that is put aside counts
+  // with all its movable memory. More counts only if it is evicted, or being evicted, already: the
+  // deficit may have been larger then.
   Bytes reserved() const;
-  std::map<LeaseId, Bytes> reserved_by_lease() const;  // its parts
+  std::map<LeaseId, Bytes> reserved_by_lease() const;  // the same, by lease
   Bytes out_now() const;
-  // How much more may be ordered out until host memory is full. An eviction may move up to a block
-  // more.
+  // How much more eviction may be ordered until host memory is full. The caller leaves room for a
+  // block, because an eviction may move up to a block more than was ordered.
   Bytes left_for_moves() const;
-  Bytes left() const;  // of the budget, that is reserved for nothing
+  Bytes left() const;  // the part of the budget that is not reserved
 
  private:
   void add_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const;
@@ -30,11 +31,11 @@ class HostNeeds {
   const Residency& memory_;
 };
 
-// The part of tenants' memory that may have to move before long, so that host memory for it is
-// worth pinning now. Nothing on a GPU that one lease has alone, or whose leases hold at most 80 %
-// of its capacity together (70 % for a tenant that has pinned already); else what would have to
-// move if the leases wanted a fifth of the capacity more. Of the ledger as it was when this was
-// made.
+// The part of tenants' memory that may have to move soon, so that it is worth pinning host memory
+// for it now. Zero on a GPU that is lost, that only one lease uses, or whose leases want at most 80
+// % of its capacity together (70 % for a tenant that has pinned already). Otherwise the memory that
+// would have to move if the leases wanted a fifth of the capacity more. Deficits count as they were
+// at construction.
 class LikelyToMove {
  public:
   explicit LikelyToMove(const Residency& memory);
@@ -43,18 +44,19 @@ class LikelyToMove {
 
  private:
   struct Gpu {
-    Bytes most;            // of one tenant
+    Bytes most;            // that may have to move of one tenant
     bool starts = false;   // for a tenant that has pinned nothing
-    bool goes_on = false;  // for one that has
+    bool goes_on = false;  // for a tenant that has pinned already
   };
 
   const Residency& memory_;
   std::vector<Gpu> gpus_;  // by slot
 };
 
-// The parts of `whole`, one for each of `needs` in their order. Nobody gets less than an even part,
-// or than they need: those who need more get the rest of the others' parts, evenly. A rest that
-// nobody needs is divided evenly over all. The parts add up to `whole`, less than a byte for each.
+// Divides `whole` max-min fairly into one part for each of `needs`, in the same order. No part is
+// smaller than its need or an even part, whichever is less. The rest that smaller needs leave is
+// divided evenly among the larger ones. A rest beyond all needs is divided evenly over all parts.
+// The parts add up to `whole`, less at most a byte for each (rounding).
 std::vector<Bytes> divide_by_need(Bytes whole, const std::vector<Bytes>& needs);
 
 }  // namespace gpurota::sched

@@ -1,7 +1,7 @@
 // Events and actions of the turn scheduler: plain data (docs/design/turns.md).
 //
-// A turn belongs to a lease: the right to be wholly resident and to submit work on all its GPUs.
-// The daemon feeds events in and carries actions out; nothing here knows a socket or a driver.
+// A turn is a lease's right to be fully resident and to submit work on all its GPUs. The daemon
+// feeds events in and carries actions out; nothing here uses a socket or a driver.
 #pragma once
 
 #include "base/bytes.h"
@@ -16,37 +16,37 @@
 
 namespace gpurota::sched {
 
-// kAuto: turns are taken while the swap leases of the GPU do not fit together. kOn: always.
-// kOff: never; memory that would need turns is refused.
+// kAuto: turns are taken while the swap leases of the GPU do not fit together. kOn: also while they
+// fit, once two leases have memory there. kOff: never; memory that would need turns is refused.
 enum class TurnsMode { kAuto, kOn, kOff };
 
 struct GpuSettings {
   GpuUuid uuid;
   Bytes capacity;  // what swap leases and their residues may take of the GPU
   TurnsMode mode = TurnsMode::kAuto;
-  std::optional<Duration> quantum;  // empty: as globally
+  std::optional<Duration> quantum;  // empty: Settings::quantum
   bool operator==(const GpuSettings&) const = default;
 };
 
 struct Settings {
   Bytes host_budget{UINT64_MAX};    // host RAM that evicted memory may take
   std::optional<Duration> quantum;  // empty: from the measured cost of moving
-  double moving_share = 0.05;       // of the time, at most, with a quantum from the cost
+  double moving_share = 0.05;       // the most of the time, if the quantum is from the cost
   Duration least_quantum = std::chrono::milliseconds(100);
   Duration most_quantum = std::chrono::minutes(5);
   Duration idle_release = std::chrono::milliseconds(5);
   double priority_share = 0.5;  // of the time that higher priorities may take from lower ones
-  Duration priority_burst = std::chrono::seconds(10);  // and how much of it in one piece
+  Duration priority_burst = std::chrono::seconds(10);  // the most of that at a time
   Duration yield_deadline = std::chrono::seconds(30);  // from the first close to drained
   bool stop_at_deadline = false;
-  // How long a process that cannot answer may have what another lease needs; then its own ends.
-  // Zero: for ever.
+  // How long a process that cannot answer may have memory that another lease needs. Then the lease
+  // of that process ends. Zero: for ever.
   Duration stopped_deadline = std::chrono::minutes(10);
-  // How long others may wait for the work of a lease to end, or for its memory to move; then the
-  // lease ends. Zero: for ever.
+  // How long other leases may wait for the work of a lease to end, or for its memory to move. Then
+  // the lease ends. Zero: for ever.
   Duration longest_drain = std::chrono::minutes(10);
-  // How long draining may stand still before a submission is let through; four times as long each
-  // time that did not help.
+  // How long draining may make no progress before a submission is let through. Multiplied by four
+  // each time that it did not help.
   Duration drain_patience = std::chrono::milliseconds(10);
   Duration calm = std::chrono::seconds(1);   // how long all must fit before turns end
   Duration retry = std::chrono::seconds(1);  // after a move that failed
@@ -57,44 +57,45 @@ struct LeaseTerms {
   struct Gpu {
     GpuUuid uuid;
     Bytes limit;
-    std::optional<Bytes> soft_limit{};  // above it the lease gives way to those that are not
-    Bytes oversize{};                   // beside the limit, in host memory, where it stays
+    std::optional<Bytes> soft_limit{};  // a lease above it goes after all that are not
+    Bytes oversize{};                   // beside the limit, in host memory for good
     bool operator==(const Gpu&) const = default;
   };
   LeaseId id;
   std::vector<Gpu> gpus;
   int priority = 0;  // higher goes first, within Settings::priority_share
   unsigned weight = 1;
-  std::optional<Duration> quantum;  // zero: from the measured cost, whatever its GPUs say
+  std::optional<Duration> quantum;  // empty: as its GPUs are set; zero: from the measured cost
   bool operator==(const LeaseTerms&) const = default;
 };
 
-// One tenant's own report of its memory on one GPU: at its first contact, and when a new daemon
-// hears of it again.
+// A tenant's report of its memory on one GPU, at its first contact and when it connects to a new
+// daemon.
 struct TenantMemory {
   GpuUuid gpu;
-  Bytes movable;      // can be evicted; here or out
-  Bytes resident;     // the part of it that is in GPU memory now
+  Bytes movable;      // can be evicted; in GPU memory or evicted
+  Bytes resident;     // the part of `movable` that is in GPU memory now
   Bytes wired;        // residue, and what cannot be moved
-  Bytes hosted{};     // of what its lease has in host memory for good
-  Bytes lingering{};  // beside all that: it says that it is out, and that is not believed yet
+  Bytes hosted{};     // of its lease's oversize part, in host memory for good
+  Bytes lingering{};  // beside all that: reported as evicted, but not confirmed yet
   bool operator==(const TenantMemory&) const = default;
 };
 
-// Events. Numbers that a tenant sends are hints: they are bounded by what is known.
+// Events. Numbers from tenants are not trusted: they are bounded by what is known.
 
 struct AddTenant {
   TenantId tenant;
   LeaseId lease;
   std::vector<TenantMemory> memory;
-  bool gate_open = false;  // it was let run by a daemon that is gone, or on a connection that is
-  TenantId replaces{};     // what the same process was on its last connection; 0: none
+  bool gate_open = false;  // opened by an earlier daemon, or on an earlier connection
+  TenantId replaces{};     // the tenant of its process on the last connection; 0: none
 };
-// Its process is dead, and its memory not back yet: counted, and nothing is asked of it.
+// The tenant's process is dead, but its memory is not free yet: the memory counts, and the tenant
+// gets no orders.
 struct TenantDied {
   TenantId tenant;
 };
-struct RemoveTenant {  // its memory is free, or counted by somebody else from now on
+struct RemoveTenant {  // its memory is free, or counted elsewhere from now on
   TenantId tenant;
 };
 // Whether the tenant can answer: false while it is stopped, traced, frozen or disconnected.
@@ -102,13 +103,13 @@ struct Reachable {
   TenantId tenant;
   bool reachable = true;
 };
-// Sent when it changes, and in answer to each gate action.
+// Sent when the status changes, and in answer to each gate action.
 struct TenantStatus {
   TenantId tenant;
   std::uint32_t gate_seq = 0;  // of the last gate action it has carried out
-  bool busy = false;           // work of its is in flight, or being submitted
-  std::uint32_t waiting = 0;   // submissions that stand at its gate
-  std::uint32_t ready = 0;     // of these, for a GPU on which it has nothing in flight
+  bool busy = false;           // its work is in flight, or being submitted
+  std::uint32_t waiting = 0;   // submissions that wait at its gate
+  std::uint32_t ready = 0;     // of these, for a GPU where the tenant has nothing in flight
 };
 struct Grow {
   TenantId tenant;
@@ -116,7 +117,7 @@ struct Grow {
   std::uint32_t seq = 0;
   Bytes bytes;
   bool wired = false;
-  bool hosted = false;  // in host memory: of its lease's oversize, and no turn needed
+  bool hosted = false;  // in host memory: of its lease's oversize part, needs no turn
 };
 struct Shrink {
   TenantId tenant;
@@ -126,23 +127,23 @@ struct Shrink {
   Bytes wired;
   Bytes hosted{};
 };
-// The memory that a tenant holds beside its report, by the driver's count: modules, local memory.
+// GPU memory that a tenant holds beside its report, as the driver counts it: modules, local memory.
 struct Measured {
   TenantId tenant;
   GpuUuid gpu;
   Bytes beside;
-  bool confirms = false;  // what it moved out before and was doubted is gone, or in `beside`
+  bool confirms = false;  // doubted evictions are free by now, or in `beside`
 };
-// Since the last report; `returned` is what was ordered and will not be done (failed, or freed
-// meanwhile).
+// Moved since the last report. `returned` is the part of an order that will not be carried out
+// (failed, or freed meanwhile).
 struct Evicted {
   TenantId tenant;
   GpuUuid gpu;
   Bytes bytes;
   Bytes returned;
   bool failed = false;
-  Bytes clean;           // of bytes: it did not have to be copied
-  bool doubted = false;  // the room is nobody's until a Measured confirms it
+  Bytes clean;           // part of `bytes` that did not have to be copied
+  bool doubted = false;  // nobody gets the room before a Measured confirms it
 };
 struct Restored {
   TenantId tenant;
@@ -168,20 +169,20 @@ struct SetGate {
 struct Evict {
   TenantId tenant;
   GpuUuid gpu;
-  Bytes bytes;  // in addition to what was ordered before
+  Bytes bytes;  // in addition to earlier orders
   bool operator==(const Evict&) const = default;
 };
 struct Restore {
   TenantId tenant;
   GpuUuid gpu;
-  Bytes bytes;  // room that is there for it, in addition to before
+  Bytes bytes;  // that there is room for, in addition to earlier orders
   bool operator==(const Restore&) const = default;
 };
 enum class GrowAnswer {
   kGranted,
   kRefusedLimit,     // the lease's own limit
   kRefusedCapacity,  // some lease could no longer be resident on its own
-  kRefusedHost,      // host RAM could not take what would be out at once
+  kRefusedHost,      // host RAM could not take what would be evicted at once
   kRefusedTurnsOff,  // it would need turns, and they are off
 };
 struct AnswerGrow {
@@ -189,17 +190,17 @@ struct AnswerGrow {
   GpuUuid gpu;
   std::uint32_t seq = 0;
   GrowAnswer answer = GrowAnswer::kGranted;
-  Bytes to_host{};  // refused, but if so much of it is asked for as host memory, the rest fits
+  Bytes to_host{};  // of a refusal: if so much is asked for as host memory, the rest fits
   bool operator==(const AnswerGrow&) const = default;
 };
 enum class Trouble {
-  kNotYielding,   // past its deadline; `stop` says what policy wants
-  kUnreachable,   // has what others need, and cannot answer
+  kNotYielding,   // past a deadline; `stop`: the lease is to end
+  kUnreachable,   // has memory that others need, and cannot answer
   kMoveFailed,    // its eviction or restoring failed and was rolled back
-  kNoRoom,        // it waits, as it no longer fits beside what nobody can move
-  kOverCapacity,  // more is held than the GPU's capacity: counted by NVML, not asked for
-  kStillThere,    // it said that memory is out which NVML still counts
-  kNotThere,      // it said that memory is there which NVML does not count
+  kNoRoom,        // waits: no longer fits beside memory that cannot be moved
+  kOverCapacity,  // NVML counts more than the GPU's capacity: memory taken without asking
+  kStillThere,    // NVML still counts memory that was reported as evicted
+  kNotThere,      // NVML does not count memory that was reported as resident
 };
 struct ReportTrouble {
   Trouble trouble = Trouble::kNotYielding;
@@ -207,7 +208,7 @@ struct ReportTrouble {
   TenantId tenant;  // 0: the lease as a whole
   bool stop = false;
   GpuUuid gpu;                        // of kOverCapacity, kStillThere and kNotThere
-  std::optional<Duration> ends_in{};  // of kNotYielding: then the lease ends
+  std::optional<Duration> ends_in{};  // of kNotYielding: the lease ends after this time
   bool operator==(const ReportTrouble&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Leases with more than a GPU has: what beyond it lies in host memory for good.
+// Oversize leases: the part beyond the GPU's memory is in host memory for good.
 #include "sched/host_needs.h"
 #include "sched/turns_fixture_test.h"
 
@@ -79,7 +79,8 @@ TEST_F(OversizeTest, ReservationLeavesHostMemoryForEvictions) {
   ASSERT_TRUE(make(kLeaseB, kB, gib(70), {}));
   EXPECT_EQ(ask(kA, gib(60)).answer, GrowAnswer::kGranted);
   work(kA);
-  // 80 GiB are there: 20 or 30 GiB of each may be out, and 40 are left of 100.
+  // The GPU has 80 GiB: 20 or 30 GiB of each lease may be evicted, and 40 of 100 GiB of host memory
+  // are left for that.
   EXPECT_EQ(ask(kB, gib(38)).answer, GrowAnswer::kGranted);
   EXPECT_EQ(ask(kB, gib(10)).answer, GrowAnswer::kRefusedHost);
 }

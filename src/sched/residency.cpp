@@ -36,8 +36,7 @@ GpuSlot Residency::add_gpu(const GpuUuid& gpu, Bytes capacity) {
   return GpuSlot{static_cast<std::uint32_t>(gpus_.size() - 1)};
 }
 
-// Its size is not known. With any that is too small, what is there would look as if somebody had to
-// leave.
+// The size of a lost GPU is unknown. Too small a size would look like a deficit.
 GpuSlot Residency::add_lost_gpu(const GpuUuid& gpu) {
   if (const auto known = slot_of(gpu)) return *known;
   const GpuSlot slot = add_gpu(gpu, Bytes(UINT64_MAX));

@@ -1,7 +1,8 @@
 // The ledger behind turns: how much memory each lease has where. Pure.
 //
-// For each GPU it keeps used = resident + on its way in + wired, of everyone. ResidencyRules judges
-// growth of that, HostNeeds the host memory that it needs. Used by Turns only.
+// For each GPU, used = outsiders + resident + coming + wired + beside + lingering of all
+// tenants. ResidencyRules checks whether tenants may grow; HostNeeds computes the host memory that
+// evictions need. Used by Turns only.
 #pragma once
 
 #include "base/maybe.h"
@@ -13,26 +14,25 @@
 
 namespace gpurota::sched {
 
-// Place of a GPU in the list of those that are managed. Not a PCI index.
+// Index of a GPU in the list of managed GPUs. Not a PCI index.
 using GpuSlot = Id<struct GpuSlotTag, std::uint32_t>;
 
 struct Holding {
   Bytes movable;
   Bytes resident;  // of movable
-  Bytes coming;    // restoring is ordered and not yet reported
-  Bytes leaving;   // of resident: eviction is ordered and not yet reported
+  Bytes coming;    // a restore is ordered, but not reported yet
+  Bytes leaving;   // of resident: an eviction is ordered, but not reported yet
   Bytes wired;
-  // Asked for and admitted, and no room made for it yet.
+  // Growth that is admitted, but has no room yet.
   Bytes unbacked;        // of movable
   Bytes wired_unbacked;  // beside wired
-  Bytes
-      lingering;  // not back yet, and soon to be: of a dead process, or of one whose word is doubted
-  Bytes beside;   // wired, that it has not told of
-  Bytes hosted{};  // in host memory for good; of nothing above
+  Bytes lingering;       // free soon: memory of a dead process, or a doubted eviction
+  Bytes beside;          // wired, but not reported by the tenant
+  Bytes hosted{};        // in host memory for good; not part of anything above
 
   Bytes missing() const { return movable - resident - coming - unbacked; }
   Bytes out() const { return movable - resident - unbacked; }
-  // A growth that is admitted, and one that will not be served after all.
+  // admit() adds an admitted growth; withdraw() takes back one that will not be served.
   void admit(Bytes bytes, bool is_wired) {
     (is_wired ? wired_unbacked : unbacked) += bytes;
     if (!is_wired) movable += bytes;
@@ -48,31 +48,33 @@ class Residency {
  public:
   std::optional<GpuSlot> slot_of(const GpuUuid& gpu) const;
   GpuSlot add_gpu(const GpuUuid& gpu, Bytes capacity);
-  // One that leases name and the machine does not have: it has a slot, so that what is held there
-  // is not forgotten, and nothing moves there. Until it is added.
+  // Adds a GPU that leases name but the machine does not have. Memory on a lost GPU stays counted,
+  // and nothing moves there, until add_gpu() adds it.
   GpuSlot add_lost_gpu(const GpuUuid& gpu);
   bool is_lost(GpuSlot gpu) const { return gpus_[gpu.value].lost; }
   void set_capacity(GpuSlot gpu, Bytes capacity) { gpus_[gpu.value].capacity = capacity; }
-  // Held on the GPU, inside the managed capacity, by nobody we know as a tenant.
+  // Memory inside the managed capacity that processes hold which are not known as tenants.
   void set_outsiders(GpuSlot gpu, Bytes bytes) { gpus_[gpu.value].outsiders = bytes; }
   void set_host_budget(Bytes bytes) { host_budget_ = bytes; }
   void set_piece(Bytes bytes) { piece_ = bytes; }
-  // All of it may be out at once, and nobody need leave room for it.
+  // All memory of a lease that is put aside may be evicted at once, and no room on the GPU is kept
+  // for it.
   void set_aside(LeaseId lease, bool aside) {
     aside ? void(aside_.insert(lease)) : void(aside_.erase(lease));
   }
 
-  // From now on it has a row for every GPU, also for those that come later. All of them are empty.
+  // Gives the tenant an empty holding on each GPU, also on GPUs that are added later.
   void add(TenantId tenant, LeaseId lease);
-  // Of a tenant that was added. A claim that is more than can be (resident beyond movable) is cut.
+  // Sets a holding of an added tenant as reported. An impossible claim (resident beyond movable) is
+  // cut.
   void take_over(TenantId tenant, GpuSlot gpu, const TenantMemory& said);
   void remove(TenantId tenant);
-  // All it has on the GPUs will come back by itself; what it has in host RAM is gone.
+  // All GPU memory of a dead tenant is lingering: the driver will free it. Its host memory is gone.
   void mark_dead(TenantId tenant);
-  // Of a tenant that was added: it has a row for every GPU.
+  // The tenant must have been added.
   Holding& at(TenantId tenant, GpuSlot gpu);
   const Holding& at(TenantId tenant, GpuSlot gpu) const;
-  // Of one that may be unknown. Nothing: it is.
+  // Nothing: the tenant is unknown.
   Maybe<Holding> find(TenantId tenant, GpuSlot gpu);
   Maybe<const Holding> find(TenantId tenant, GpuSlot gpu) const;
 
@@ -81,10 +83,11 @@ class Residency {
   Bytes capacity(GpuSlot gpu) const { return gpus_[gpu.value].capacity; }
   Bytes used(GpuSlot gpu) const;
   Bytes free(GpuSlot gpu) const { return capacity(gpu) - used(gpu); }
-  // How much too little there is for everybody to be resident at once.
+  // By how much the capacity is too small for all to be resident at once.
   Bytes deficit(GpuSlot gpu) const;
-  Bytes wanted(GpuSlot gpu) const;  // for everybody to be resident at once
-  // Memory that can never move: wired of everyone, admitted or there, and outsiders.
+  Bytes wanted(GpuSlot gpu) const;  // for all to be resident at once
+  // Memory that can never move: wired memory of all tenants, also if only admitted, and of
+  // outsiders.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
   bool shared(GpuSlot gpu) const;                      // two leases or more have a tenant there
@@ -92,7 +95,7 @@ class Residency {
   // The holdings of all leases that have anything on one GPU.
   std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
 
-  // Host memory that is a lease's for good, whatever it has of it.
+  // Host memory that is reserved for the lease's oversize part, used or not.
   void set_oversize(LeaseId lease, Bytes bytes);
   Bytes oversize() const;  // of all
   Bytes host_budget() const { return host_budget_; }

@@ -7,7 +7,7 @@
 namespace gpurota::sched {
 namespace {
 
-// The unit that tenants map: less than a page of memory cannot be had.
+// Tenants map memory in whole pages of this size.
 constexpr Bytes kPage = mib(2);
 
 Bytes in_pages(Bytes bytes) {
@@ -32,8 +32,8 @@ GrowAnswer ResidencyRules::check_growth(TenantId tenant, GpuSlot gpu, Bytes byte
   return host_has_room_for(after) ? GrowAnswer::kGranted : GrowAnswer::kRefusedHost;
 }
 
-// Limit and capacity are sums. The room in host memory is found by trying check_growth, which is
-// seldom needed.
+// The bounds by limit and capacity are sums. A bound by host memory, which is rare, is found by a
+// binary search with check_growth().
 Bytes ResidencyRules::available(LeaseId lease, GpuSlot gpu, Bytes limit) const {
   const Holding own = memory_.of_lease(lease, gpu);
   Bytes most = limit - (own.movable + own.wired + own.wired_unbacked + own.beside);
@@ -75,8 +75,8 @@ Bytes ResidencyRules::told_wired(GpuSlot gpu) const {
   return sum;
 }
 
-// Whether somebody would no longer fit for so much more that cannot move. Somebody who does not fit
-// now is not to be kept from it for good, when what nobody asked for has gone again.
+// Whether another lease would no longer fit if `more` could not move. A lease that does not fit
+// now, because of memory that nobody asked for, must still fit once that memory is free again.
 bool ResidencyRules::takes_from_others(LeaseId lease, GpuSlot gpu, Bytes more) const {
   const Bytes all = memory_.wired(gpu), told = told_wired(gpu);
   for (const auto& [id, h] : memory_.by_lease(gpu)) {
@@ -129,7 +129,7 @@ GrowAnswer ResidencyRules::check_hosted(TenantId tenant, GpuSlot gpu, Bytes byte
   return has + bytes <= most ? GrowAnswer::kGranted : GrowAnswer::kRefusedLimit;
 }
 
-// The part beyond the limit; all of it, if the rest has no room for another reason.
+// Returns the part beyond the limit, or all of it if the rest has no room for another reason.
 Bytes ResidencyRules::to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit,
                               Bytes most) const {
   const auto lease = memory_.lease_of(tenant);

@@ -1,4 +1,5 @@
-// Durations as the formulas of the turn scheduler count them. Pure; used in src/sched only.
+// Converts durations to and from the seconds of the turn scheduler's formulas. Pure; used in
+// src/sched only.
 #pragma once
 
 #include "core/time.h"
@@ -10,7 +11,8 @@ namespace gpurota::sched {
 
 inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
-// At most a day: what a formula makes of odd numbers stays a time that can be added to another.
+// Clamped to at most a day, so that the result of any formula can be added to a time without
+// overflow.
 inline Duration from_seconds(double s) {
   constexpr double kDay = 86400;
   return std::chrono::duration_cast<Duration>(

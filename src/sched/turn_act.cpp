@@ -168,7 +168,7 @@ void update_spent_budgets(TurnTable& table) {
   }
 }
 
-// From one phase of a lease into the next: gates, draining, what a switch took.
+// Phase changes of a lease: gates, draining, the time of a switch.
 
 namespace {
 
@@ -357,7 +357,7 @@ void let_through(TurnTable& table, LeaseState& lease) {
   set_gate(table, best, GateOrder::kLetOneThrough);
 }
 
-// Comes before every other decision: none of them may count on a lease that is put aside.
+// Runs before every other decision, because none may count on a lease that is put aside.
 void leave_aside(TurnTable& table) {
   for (auto& [id, lease] : table.leases) {
     if (!lease.aside) continue;
@@ -460,9 +460,9 @@ std::vector<TenantId> victims(const TurnTable& table, GpuSlot gpu, bool entering
   return tenants;
 }
 
-// Between an order that was given back and the next one no time is counted as owed. A tenant that
-// gives back one order after the other owes the time between them, too, up to kMostBetween: a
-// longer time may have been a turn of its own.
+// Time without an order is not owed. A tenant that gives back one order after another owes the time
+// between them, too, but at most kMostBetween each: in a longer time it may have had a turn of its
+// own.
 void begin_order(TurnTable& table, TenantId id, GpuSlot gpu) {
   constexpr Duration kMostBetween = std::chrono::minutes(1);
   MoveDebt& debt = table.tenants.at(id).moves[gpu];
@@ -547,7 +547,8 @@ namespace {
 // has freed the memory, and is about to say so.
 constexpr int kSoonerIfNothingMoved = 20;
 
-// More questions at once than a program has threads are refused.
+// A tenant's open requests for memory, at most: more than a program has threads. Further ones are
+// refused.
 constexpr std::size_t kMostGrowth = 4096;
 
 // A tenant that moves 16 MiB a second, as a machine that swaps does, owes nothing.
@@ -588,7 +589,8 @@ void apply(TurnTable& table, const AddTenant& event) {
     // A gate that was shut by an order which was carried out cannot be open again.
     open = open && (was.gate_open || !was.answered());
   }
-  // Both in one step: otherwise others would be given its room in between.
+  // Remove the old tenant and add the new one in one step: otherwise others would be given the room
+  // in between.
   if (event.replaces.value != 0) apply(table, RemoveTenant{event.replaces});
   TenantState& tenant = table.tenants[event.tenant];
   tenant.moves = std::move(owed);
@@ -655,7 +657,7 @@ void apply(TurnTable& table, const TenantStatus& event) {
   tenant.seen_seq = event.gate_seq;
   tenant.waiting = event.waiting;
   tenant.ready = std::min(event.ready, event.waiting);
-  // Its gate has been ordered otherwise since: ignore this answer, the next one is on its way.
+  // The gate has had a newer order since: ignore this answer, because the next one is on its way.
   if (!tenant.answered()) return;
   tenant.busy = event.busy;
   if (!tenant.busy || tenant.gate_open) tenant.undrained = false;
@@ -749,8 +751,8 @@ void apply(TurnTable& table, const Evicted& event) {
     sum->out += moved;
     sum->clean += std::min(event.clean, moved);
   }
-  // The tenant has less than it has said, and is about to say so: an order now would find nothing
-  // again.
+  // The tenant has less than it has reported, and is about to report that. An order now would find
+  // nothing again.
   TenantState& tenant = table.tenants.at(event.tenant);
   tenant.moved_nothing =
       !event.failed && moved.is_zero() && !event.returned.is_zero() && !held->resident.is_zero();

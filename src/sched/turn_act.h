@@ -14,7 +14,7 @@ void update_spent_budgets(TurnTable& table);
 void update_wishes(TurnTable& table);
 void update_budgets(TurnTable& table);
 
-// From one phase of a lease into the next: gates, draining, what a switch took.
+// Phase changes of a lease: gates, draining, the time of a switch.
 
 void begin_entering(TurnTable& table, LeaseState& lease, bool backfill);
 void abandon_entering(TurnTable& table, LeaseState& lease);
@@ -22,16 +22,18 @@ void finish_entering(TurnTable& table, LeaseState& lease);
 // Opens the gates of tenants whose memory is all there.
 void open_resident(TurnTable& table, LeaseState& lease);
 void close_gates(TurnTable& table, LeaseState& lease);
-// One submission of a lease whose gates are shut, as a kernel of its may wait for that.
+// Lets one submission of a leaving lease through: a kernel of the lease may wait for that
+// submission.
 void let_through(TurnTable& table, LeaseState& lease);
 void finish_leaving(TurnTable& table, LeaseState& lease);
 // Leases that are put aside (Turns::set_aside) give up their turns.
 void leave_aside(TurnTable& table);
 
-// Room is made by those whose turn is furthest away, and given to those who have theirs.
+// Evicts memory of leases whose turn is furthest away, and gives the room to leases that have a
+// turn.
 void move_memory(TurnTable& table);
 
-// An event. Nothing is decided but whether a growth is admitted.
+// Apply an event. The only decision about memory here is whether a growth is admitted.
 
 void apply(TurnTable& table, const AddTenant& event);
 void apply(TurnTable& table, const TenantDied& event);

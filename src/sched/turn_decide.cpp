@@ -67,7 +67,7 @@ Duration part_of(Duration whole, double part) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(whole) * part);
 }
 
-// By the speed of the lease's own switches where one was measured: leases differ in how much of
+// Uses the speed of the lease's own switches if one was measured: leases differ in how much of
 // their memory is pinned, and in how much of it changes.
 Duration move_estimate(const TurnTable& table, const LeaseState& lease) {
   Duration most{};
@@ -161,7 +161,7 @@ Wait hindrance_on(const TurnTable& table, const LeaseState& lease, GpuSlot gpu) 
   bool stopped = false;
   for (const auto& [id, tenant] : table.tenants) {
     const Holding& h = table.memory.at(id, gpu);
-    if (tenant.dead) fixed += h.lingering;  // a living tenant is measured at once
+    if (tenant.dead) fixed += h.lingering;  // a living tenant's is confirmed soon
     const Bytes here = h.resident + h.coming;
     if (tenant.lease == lease.terms.id || table.can_give(tenant) || here.is_zero()) continue;
     stays += here;
@@ -244,7 +244,7 @@ TenantId has_most_of(const TurnTable& table, const LeaseState& lease) {
 
 namespace {
 
-// GPUs that are kept for a lease which comes next.
+// A GPU that is kept for the lease that comes next.
 struct Reservation {
   LeaseId lease;
   TimePoint until;  // when its holders will have had their quantum

@@ -13,9 +13,10 @@ namespace gpurota::sched {
 // The order of leases: soft limits, priorities within their budgets, then the time they have had.
 
 bool is_above_soft(const TurnTable& table, const LeaseState& lease);
-// A lease above its soft limit is behind all that are not, and among those by its priority.
+// A lease above its soft limit ranks below all that are not. Leases above their soft limits rank by
+// priority.
 int rank(const LeaseState& lease);
-// While the budget of one of its GPUs is spent, a priority is the lowest that anybody has.
+// While the budget of one of its GPUs is spent, a lease has the lowest rank of all leases.
 int effective_priority(const TurnTable& table, const LeaseState& lease);
 bool goes_before(const TurnTable& table, const LeaseState& a, const LeaseState& b);
 
@@ -30,14 +31,15 @@ Duration idle_before_release(const TurnTable& table, const LeaseState& holder,
 // Whether the lease could run if it had the turn.
 bool eligible(const TurnTable& table, const LeaseState& lease);
 Wait hindrance(const TurnTable& table, const LeaseState& lease);
-// Whether the lease waits for all of its memory, to have its turn, or in its turn for memory that
-// it has asked for.
+// Whether the lease waits for its turn, or, in its turn, for memory that it has asked for.
 bool waits_for_memory(const TurnTable& table, const LeaseState& lease);
 bool waits_for(const TurnTable& table, const LeaseState& other, const LeaseState& holder);
 bool somebody_waits_for(const TurnTable& table, const LeaseState& holder);
-// Of the tenants that do not answer, the one with most of the memory that the lease needs. 0: none.
+// The tenant of another lease that does not answer and has the most memory on this lease's GPUs. 0:
+// none.
 TenantId has_most_of(const TurnTable& table, const LeaseState& lease);
-// When the lease of a tenant that does not answer, and has the memory that this one needs, ends.
+// When the scheduler ends the lease of the tenant that does not answer and has memory that this
+// lease needs. Nothing: there is no such tenant, or no bound.
 std::optional<TimePoint> held_up_until(const TurnTable& table, const LeaseState& lease);
 
 // The decision: which leases leave, enter, or begin a new quantum.

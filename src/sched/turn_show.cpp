@@ -46,9 +46,10 @@ Wait wait_of(const TurnTable& table, const LeaseState& lease) {
   return found == Wait::kNothing ? Wait::kTurn : found;
 }
 
-// When `holder` has to leave for `waiting` at the latest; TimePoint::max(): never, while it has
-// work. A holder that has had less takes quantum after quantum until it has had as much, and one of
-// a higher priority as long as the budget for that lasts, if they have work for so long.
+// The latest time at which `holder` has to leave for `waiting`. TimePoint::max(): never, while
+// `holder` has work. A holder that has had less time takes quantum after quantum until it has had
+// as much. A holder of higher priority stays until the priority budget is spent. Either leaves
+// earlier if it runs out of work.
 TimePoint end_of_turn(const TurnTable& table, const LeaseState& holder, const LeaseState& waiting) {
   const Duration turn = quantum(table, holder);
   const double had = holder.clock.read(table.now, holder.terms.weight);

@@ -10,7 +10,7 @@ namespace gpurota::sched {
 // Nothing: there is no such lease.
 std::optional<LeaseView> explain_lease(const TurnTable& table, LeaseId id, TimePoint now);
 std::optional<LeaseTurn> turn_of(const TurnTable& table, LeaseId id);
-// Of the GPUs that are there, in no order that means anything.
+// The GPUs that are not lost, in no particular order.
 std::vector<GpuView> view_gpus(const TurnTable& table);
 // When to call handle(Tick) if nothing happens before.
 std::optional<TimePoint> next_deadline(const TurnTable& table);

@@ -77,7 +77,7 @@ bool is_deadlocked(const TurnTable& table, const LeaseState& lease) {
   });
 }
 
-// Tells the programs of the lease that there is no memory, so that they can end their work.
+// Refuses the memory that programs of the lease wait for, so that they can end their work.
 void refuse_growth(TurnTable& table, LeaseState& lease) {
   for (TenantId id : lease.tenants) {
     for (const PendingGrow& grow : std::exchange(table.tenants.at(id).growth, {})) {
@@ -89,8 +89,8 @@ void refuse_growth(TurnTable& table, LeaseState& lease) {
   table.changed = true;
 }
 
-// Reported only if it lasts: a context that takes more than was reserved for it is counted before
-// others have made room.
+// Reports only an excess that lasts: a context that takes more than was reserved for it is counted
+// before others have made room.
 void watch_excess_of(TurnTable& table, GpuSlot gpu) {
   constexpr Duration kLasts = std::chrono::seconds(2);
   GpuState& state = table.gpus[gpu.value];
@@ -122,7 +122,8 @@ void watch_excess(TurnTable& table) {
   }
 }
 
-// Reported only if it lasts: what a tenant that has just come or gone holds is soon known.
+// Reports only a lack of room that lasts: the memory of a tenant that has just come or gone is soon
+// known.
 void watch_room(TurnTable& table, LeaseState& lease, Wait obstacle) {
   const bool too_large = lease.phase == Phase::kApart && obstacle == Wait::kNoRoom;
   if (!too_large) {
@@ -141,8 +142,8 @@ void watch_room(TurnTable& table, LeaseState& lease, Wait obstacle) {
 void watch_stopped(TurnTable& table, LeaseState& lease, Wait obstacle) {
   lease.is_held_up = obstacle == Wait::kHeldByStopped;
   if (!lease.is_held_up) {
-    // The time counts on over a short change: a process may pass from one way of not answering to
-    // another and give nothing.
+    // A short interruption does not reset the time: a process may change from one way of not
+    // answering to another without giving memory back.
     if (lease.phase == Phase::kHolding || !table.wants(lease)) lease.held_up = Duration::zero();
     return;
   }

@@ -13,19 +13,20 @@
 
 namespace gpurota::sched {
 
-// So long a lease may lack room before that is reported.
+// How long a lease may lack room before a report.
 inline constexpr Duration kNoRoomLasts = std::chrono::seconds(2);
 
-// Counts what has passed since the last event. Before an event changes anything.
+// Counts the time since the last event. To be called before an event changes anything.
 void advance_time(TurnTable& table, TimePoint now);
-// A lease with half of the bound behind it is reported, one with all of it ends.
+// Reports a lease that has owed for half of Settings::longest_drain; ends one that has owed for all
+// of it.
 void watch_debts(TurnTable& table, LeaseState& lease);
 
 void watch_excess(TurnTable& table);
 // `obstacle`: what hinders the lease, if it waits for memory.
 void watch_room(TurnTable& table, LeaseState& lease, Wait obstacle);
 void watch_stopped(TurnTable& table, LeaseState& lease, Wait obstacle);
-// Of a lease that is leaving.
+// The lease must be leaving.
 void watch_deadline(TurnTable& table, LeaseState& lease);
 
 }  // namespace gpurota::sched

@@ -55,7 +55,7 @@ void step(TurnTable& table) {
   watch_leases(table);
 }
 
-// Brings everything up to `table.now` and collects what follows.
+// Brings the table up to `table.now`, and collects the actions that follow.
 void settle(TurnTable& table) {
   if (table.on_hold()) return;
   apply_held_growth(table);
@@ -84,7 +84,7 @@ void Turns::set(const Settings& settings) {
 Result<void> Turns::set_gpu(const GpuSettings& settings, bool anyway) {
   const auto known = table_.memory.slot_of(settings.uuid);
   if (known && !table_.memory.is_lost(*known) && !anyway) {
-    // More is always better than what is, whatever does not fit already.
+    // More capacity is never refused, even if something does not fit already.
     const bool less = settings.capacity < table_.memory.capacity(*known);
     if (less && !ResidencyRules(table_.memory).would_fit(*known, settings.capacity)) {
       return fail(Code::kLimit, "the leases on this GPU do not fit " +

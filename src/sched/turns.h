@@ -6,12 +6,12 @@
 //
 // Promises, held by turns_simulation_test.cpp: memory that was asked for never exceeds a GPU's
 // capacity or the host budget; two leases never hold the same GPU while it takes turns; a lease
-// that wants a turn and can have one gets it within a bound; no GPU stands idle beside one that
-// wants it.
+// that wants a turn and can have one gets it within a bound; no GPU stands idle while a lease waits
+// for it.
 //
 // The state is a TurnTable. The functions on it are in turn_decide.h (who is next), turn_act.h
 // (what becomes of the table), turn_watch.h (what is reported) and turn_show.h; turns.cpp calls
-// them in their order.
+// them in the right order.
 #pragma once
 
 #include "sched/turn_table.h"
@@ -24,9 +24,9 @@ class Turns {
   explicit Turns(const Settings& settings = {});
 
   void set(const Settings& settings);
-  // Adds or changes a GPU, or has back one that was lost. Refused, with the reason, when what is
-  // there would no longer fit. `anyway`: of a capacity that others have taken already; what does
-  // not fit is refused as it grows.
+  // Adds or changes a GPU, or adds one again that was lost. An error, with the reason, if the
+  // leases there would no longer fit. `anyway`: never an error, for a capacity that others have
+  // taken already; growth that does not fit is refused later.
   Result<void> set_gpu(const GpuSettings& settings, bool anyway = false);
   void set_outsiders(const GpuUuid& gpu, Bytes bytes);
   // Whether a new lease can be added. An error when the lease could never be resident beside what
@@ -37,23 +37,25 @@ class Turns {
   // there is kept in the books until set_gpu.
   void add_lease(const LeaseTerms& terms);
   bool has_lease(LeaseId lease) const { return table_.leases.contains(lease); }
-  // Changes a lease that was added; of one that was not: nothing.
+  // Changes a lease. Does nothing if the lease was not added.
   void update_lease(const LeaseTerms& terms);
-  // Its tenants should have gone; what is left of them goes with it.
+  // Removes a lease, and the tenants that it still has.
   Actions remove_lease(LeaseId lease, TimePoint now);
-  // After a daemon's restart: no decision before then, so that all tenants can come back.
+  // No decision before `when`, so that all tenants can connect again after the daemon's restart.
   void hold_until(TimePoint when) { table_.held_until = when; }
   bool on_hold(TimePoint now) const { return now < table_.held_until; }
 
-  // Puts a lease aside, or takes it back: it gives its turn away, all its memory that can be moved
-  // is evicted, and it stays apart, whoever is there. Others are admitted as if it never came back.
-  // The caller checks first that there is room for either.
+  // Puts a lease aside, or takes it back. A lease that is put aside gives up its turn, all its
+  // movable memory is evicted, and it gets no turn even if its GPUs are free. Other leases are
+  // admitted as if it never came back. The caller first checks could_be_aside() or
+  // could_come_back().
   Actions set_aside(LeaseId lease, bool aside, TimePoint now);
-  // The memory that a program of the lease could be granted there now, as a growth would be judged.
+  // The memory that a program of the lease could be granted on this GPU now, by the same rules as a
+  // growth.
   Bytes available(LeaseId lease, const GpuUuid& gpu) const;
   // Whether host memory could take all that the lease has.
   bool could_be_aside(LeaseId lease) const;
-  // Whether it could have its turns beside those that came meanwhile.
+  // Whether the lease could have turns again beside leases that came meanwhile.
   bool could_come_back(LeaseId lease) const;
 
   Actions handle(const Event& event, TimePoint now);
@@ -62,7 +64,7 @@ class Turns {
 
   std::optional<LeaseView> explain(LeaseId lease, TimePoint now) const;
   std::optional<LeaseTurn> turn_of(LeaseId lease) const;
-  // Of the GPUs that are there, in no order that means anything.
+  // The GPUs that are not lost, in no particular order.
   std::vector<GpuView> view() const;
   const Residency& residency() const { return table_.memory; }
 

@@ -1,4 +1,4 @@
-// Leases that are put aside: a filler whose GPU somebody needs.
+// Leases that are put aside, as a filler is whose GPU is needed.
 #include "sched/turns.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ const GpuUuid kGpu{"GPU-0"};
 constexpr TenantId kFiller{1}, kOther{2};
 constexpr LeaseId kFillerLease{1}, kOtherLease{2};
 
-// Tenants that do at once what they are told, but for draining and moving where the test wants that
+// Tenants that carry out each action at once, except draining and moving where a test wants them
 // late.
 class AsideTest : public testing::Test {
  protected:
@@ -181,7 +181,7 @@ TEST_F(AsideTest, HostMemoryHasToHoldAllOfItAndIsKeptForIt) {
   EXPECT_EQ(answers.back(), GrowAnswer::kRefusedHost) << "the filler has 50 of the 60 GiB there";
 }
 
-// Its eviction cannot be called back, although nobody needs the room any more.
+// A pending eviction cannot be called back, although nobody needs the room any more.
 TEST_F(AsideTest, HostMemoryMustHoldPendingEvictionsToo) {
   Settings settings;
   settings.host_budget = gib(120);

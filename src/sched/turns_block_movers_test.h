@@ -1,6 +1,6 @@
-// How the library moves memory: one thread takes all that was ordered so far, moves whole blocks,
-// at least so much out and at most so much in, tells of each, and returns what is left of the
-// order. For turns_world_test.cpp only.
+// Moves memory as the library does: one thread takes all orders so far, moves whole blocks (at
+// least as much as ordered out, at most as much in), reports each block, and returns the rest of
+// the order. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_tenants_test.h"
@@ -24,7 +24,7 @@ class BlockMovers : protected Tenants {
     }
   }
 
-  // While it runs, or waits, whatever is moved at the time.
+  // Frees blocks of a program that runs or waits, also those being moved.
   void free_blocks(Tenant* t, std::size_t g) {
     GpuMemory& m = t->gpus[g];
     Bytes here, out;
@@ -48,7 +48,7 @@ class BlockMovers : protected Tenants {
     if (!(here + out).is_zero()) say(t, Shrink{t->id, plan_.gpus[g].uuid, here, out, {}});
   }
 
-  // A stopped process finishes nothing until it goes on.
+  // A stopped process finishes nothing until it continues.
   void finish(Tenant* t, const std::function<void()>& run) {
     if (t->dead) return;
     if (!t->stopped) return run();

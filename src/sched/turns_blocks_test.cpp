@@ -1,5 +1,5 @@
-// Programs whose memory is in blocks of many sizes, on the simulated machine: they have the GPU as
-// long as others.
+// Programs whose memory is in blocks of many sizes, on the simulated machine: they get the GPU for
+// as long as others.
 #include "sched/turns_blocks_test.h"
 
 #include "testing/effort.h"
@@ -41,7 +41,7 @@ Plan busy_plan(std::uint64_t leases, Bytes capacity, Shape shape) {
   return plan;
 }
 
-// The part of the time in which somebody runs. Where all fit they run side by side.
+// The part of the time in which a program runs. Programs that all fit run side by side.
 double held(std::uint64_t leases, Bytes capacity, Shape shape) {
   const Plan plan = busy_plan(leases, capacity, shape);
   const Outcome outcome = simulate(plan);

@@ -13,12 +13,12 @@ struct Block {
   Bytes size;
   bool out = false;
   bool moving = false;
-  bool freed = false;  // while it was moved: it ends with that
+  bool freed = false;  // while it was moved: ends with the move
 };
 using Blocks = std::list<Block>;
 
-// Cuts memory into blocks of at most a piece, which stands for 64 MiB whatever its size; its 32nd
-// part for the 2 MiB that all allocations are rounded to.
+// Cuts memory into blocks of at most a piece. A piece stands for 64 MiB, whatever its size; a 32nd
+// part of it stands for the 2 MiB that all allocations are rounded to.
 class Cutter {
  public:
   Cutter(Bytes piece, Bytes bytes, Blocks* blocks)
@@ -60,7 +60,8 @@ class Cutter {
     const std::uint64_t units = std::max<std::uint64_t>(left_.count() / unit_ / 8, 1);
     while (!left_.is_zero()) allocate(units);
   }
-  // Small ones share 2 MiB, those below 10 MiB share 20, larger ones have their own.
+  // PyTorch's allocator: small blocks share 2 MiB, those below 10 MiB share 20 MiB, larger ones
+  // have their own.
   static std::uint64_t torch_size(std::mt19937_64& random) {
     const std::uint64_t kind = random() % 8;
     return kind < 2 ? 1 : kind < 4 ? 10 : 5 + random() % (kind == 7 ? 120 : 28);

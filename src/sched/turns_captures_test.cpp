@@ -1,14 +1,14 @@
-// Captures: work that ends only once it has got the memory that is allocated in it.
+// Captures: work that ends only once the program has the memory that it allocates in the capture.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {
 namespace {
 
-// Of two that hold a GPU as turns begin there, one records a graph (and its work ends only once it
-// has the memory that it asks for in it), and the other, which waits for memory too, can give way.
+// Two leases hold a GPU as turns begin there. One records a graph, and its work ends only once it
+// has the memory that it asks for in the capture. The other waits for memory, too, but can drain.
 class Captures : public TurnsTest {
  protected:
-  // A's work does not end, and it waits for 10 GiB as B does.
+  // A's work does not end. A and B each wait for 10 GiB.
   void begin_turns_while_a_captures() {
     add(kLeaseA, {kA}, gib(60));
     work(kA);
@@ -34,7 +34,7 @@ TEST_F(Captures, ALeaseThatCanDrainMakesRoomForACaptureThoughItWaitsItself) {
   EXPECT_EQ(of<AnswerGrow>().back().tenant, kB);
 }
 
-// None can have its memory before the other has ended: one is told that there is none, as often as
+// Neither lease can have its memory before the other has ended: one of them is refused, each time
 // it asks.
 TEST_F(Captures, OfTwoThatCannotDrainOneIsRefusedAtItsDeadline) {
   stuck.insert(kB);

@@ -8,7 +8,7 @@ class CountsTest : public TurnsTest {
  protected:
   GpuView gpu(std::size_t i = 0) const { return turns.view()[i]; }
   static Bytes sum(const Moved& moved) { return moved.in + moved.out; }
-  // In the switches that are listed, and since.
+  // Memory moved in the listed switches, and since.
   static Bytes listed(const GpuView& view) {
     Bytes all = sum(view.since_switch);
     for (const SwitchRecord& record : view.switches) all += sum(record.moved);

@@ -1,5 +1,5 @@
-// Tenants that do not do what they are told: each way of it has an end, and an honest one is never
-// taken for it.
+// Tenants that do not carry out orders: each way of refusing ends the lease, and an honest tenant
+// is never ended for it.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {
@@ -25,7 +25,7 @@ class TurnDebtsTest : public TurnsTest {
     std::erase_if(found, [](const ReportTrouble& r) { return !r.ends_in; });
     return found;
   }
-  // By the second, until a lease ends; how long that took.
+  // Passes time by the second until a lease ends. Returns how long that took.
   Duration until_an_end(Duration most) {
     Duration passed{};
     while (ends().empty() && passed < most) pass(seconds(1)), passed += seconds(1);
@@ -151,7 +151,7 @@ TEST_F(TurnDebtsTest, OneEvictionThatFailedIsForgivenWithTheNextThatDoesNot) {
   EXPECT_TRUE(ends().empty());
 }
 
-// Tenant A has the turn, takes the room, and brings nothing back into it.
+// Tenant A has the turn, gets room, and restores nothing.
 TEST_F(TurnDebtsTest, ATenantThatNeverComesInHasAnEnd) {
   add_two_that_do_not_fit();
   lazy.insert(kA);

@@ -1,4 +1,4 @@
-// Tenants for the tests of Turns that do at once what they are told, and remember it.
+// Tenants for the tests of Turns that carry out each action at once, and record it.
 #pragma once
 
 #include "sched/turns.h"
@@ -23,7 +23,7 @@ class TurnsTest : public testing::Test {
     (void)turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, {}});
   }
 
-  // A daemon that has just started, and knows two leases from the last one.
+  // Starts a new daemon, which knows two leases from the last one.
   void begin_anew() {
     LeaseTerms terms;
     terms.gpus = {{kGpu0, gib(78)}};
@@ -48,7 +48,7 @@ class TurnsTest : public testing::Test {
     }
   }
 
-  // Both have got their memory, B last.
+  // Both have their memory, B was last to get it.
   void add_two_that_do_not_fit(int priority_of_b = 0) {
     add(kLeaseA, {kA}, gib(70));
     add(kLeaseB, {kB}, gib(70), {kGpu0}, priority_of_b);
@@ -144,8 +144,7 @@ class TurnsTest : public testing::Test {
   std::map<TenantId, std::uint32_t> seen;
   std::map<TenantId, Bytes> evicted;
   std::map<TenantId, int> evictions;  // orders
-  // hollow: has nothing to bring out, whatever it has said.
-  // lazy: takes room and does not come into it.
+  // hollow: has nothing to evict, whatever it has reported. lazy: gets room, and restores nothing.
   std::set<TenantId> open, works, stuck, silent, failing, hollow, unused, lazy;
 };
 

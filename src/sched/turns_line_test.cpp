@@ -1,4 +1,4 @@
-// Where in the line somebody stands who comes, or comes back.
+// The place in the queue of a lease that comes, or comes back.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {
@@ -18,7 +18,7 @@ TEST_F(TurnsTest, ALeaseThatComesAfterAQuantumDoesNotWaitForAnother) {
   EXPECT_TRUE(holds(kLeaseA));
 }
 
-// A program of small kernels has nothing in flight at most looks.
+// A program of small kernels has nothing in flight in most samples.
 TEST_F(TurnsTest, ALeaseThatComesBetweenTwoKernelsBringsNoCredit) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
   add_two_that_do_not_fit();
@@ -34,8 +34,8 @@ TEST_F(TurnsTest, ALeaseThatComesBetweenTwoKernelsBringsNoCredit) {
   EXPECT_TRUE(holds(kLeaseA)) << "B was away, and has saved nothing up";
 }
 
-// Found on a GPU: a lease waited 2.1 s at quanta of 100 ms. The other had come for a moment while
-// it was at rest, and wanted nothing when the turn changed hands.
+// Found on a GPU: a lease waited 2.1 s at quanta of 100 ms. The other lease had come for a moment
+// while the first one held the turn idly, and wanted nothing when the turn changed hands.
 TEST_F(TurnsTest, ALeaseThatGetsTheTurnOfARestingHolderBringsNoCredit) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
   add_two_that_do_not_fit();

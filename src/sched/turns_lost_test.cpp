@@ -1,5 +1,5 @@
-// A daemon that starts while a GPU is lost: the others go on, and nothing that is on the lost one
-// is forgotten.
+// A daemon that starts while a GPU is lost: work on the other GPUs continues, and memory on the
+// lost one stays counted.
 #include "sched/host_needs.h"
 #include "sched/turns_fixture_test.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 constexpr TenantId kD{5};
 
-// The last daemon knew two GPUs; this one finds only the first. A is on the other, B and C are
-// here, and D's lease has both.
+// The last daemon knew two GPUs; this one finds only the first. A is on the second, B and C are on
+// the first, and D's lease has both.
 class LostGpu : public testing::Test {
  protected:
   LostGpu() {
@@ -30,7 +30,7 @@ class LostGpu : public testing::Test {
                  bool open) {
     take(turns.handle(AddTenant{tenant, lease, {{gpu, movable, resident, {}}}, open}, now));
   }
-  // A gate is obeyed at once; C stands at its own for as long as that is shut.
+  // Tenants obey gate orders at once. C waits at its gate while that is shut.
   void take(const Actions& actions) {
     for (const Action& action : actions) {
       done.push_back(action);

@@ -1,5 +1,5 @@
-// Memory of the simulated machine's tenants: they allocate and free, and move it as they are told,
-// a piece at a time. For turns_world_test.cpp only.
+// Memory of the simulated machine's tenants, which allocate, free, and move memory as ordered, a
+// piece at a time. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_block_movers_test.h"
@@ -142,7 +142,7 @@ class Movers : protected BlockMovers {
     if (!t->wants && t->growing.empty()) begin_work(t);
   }
 
-  // As the library does: first for what has to lie in host memory, then for the rest.
+  // Asks as the library does: first for the part that has to be in host memory, then for the rest.
   void ask_on(Tenant* t, Growth growth, const AnswerGrow& a) {
     constexpr int kTries = 8;
     const bool granted = a.answer == GrowAnswer::kGranted;

@@ -1,4 +1,4 @@
-// Plans for the simulated machine: random ones, and how a failing one is cut down.
+// Random plans for the simulated machine, and the reduction of a failing one.
 #include "sched/turns_world_test.h"
 
 #include <algorithm>
@@ -120,7 +120,7 @@ void random_script(Dice& dice, Plan& plan) {
   sort_script(plan);
 }
 
-// About as much as has to be out of each lease in turn.
+// Gives host memory room for about as much as has to be evicted of each lease in turn.
 void make_host_memory_scarce(Dice& dice, Plan& plan) {
   Bytes all, capacity;
   for (const GpuSettings& gpu : plan.gpus) capacity += gpu.capacity;
@@ -213,15 +213,15 @@ Plan random_plan_with_endless_stops(unsigned seed, double seconds) {
 Plan random_plan_with_captures(unsigned seed, double seconds) {
   Plan plan = random_plan_with_blocks(seed, seconds);
   Dice dice(seed + 2'500'000'003u);
-  // More than drains and moves take, and less than it takes until others free by chance what
-  // somebody waits for.
+  // Longer than drains and moves take, but shorter than the time until others happen to free memory
+  // that a lease waits for.
   plan.settings.yield_deadline = std::chrono::seconds(4);
   const auto excuses = [](const ScriptLine& line) {  // who does not yield
     return line.act != Act::kStart && line.act != Act::kEnd;
   };
   std::erase_if(plan.script, excuses);
-  // Near the border where all fits: turns begin and end again and again, and in each beginning
-  // everybody has the GPU.
+  // Near the point where all memory just fits: turns begin and end repeatedly, and all leases hold
+  // the GPU at each beginning.
   for (LeasePlan& lease : plan.leases) {
     lease.captures = dice.one_in(2);
     lease.churns = true;

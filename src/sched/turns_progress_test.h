@@ -1,5 +1,5 @@
-// Checks progress on the simulated machine: that something goes on, that no tenant is refused
-// because of others, and that moved memory is counted. For turns_world_test.cpp only.
+// Checks progress on the simulated machine: no GPU stands idle, no tenant is refused because of
+// others, and moved memory is counted. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_movers_test.h"
@@ -10,8 +10,8 @@
 
 namespace gpurota::sched::testing_world {
 
-constexpr double kStill = 0.01;  // seconds that messages may take in which nothing is seen to go on
-constexpr double kLowering = 20;  // that a smaller capacity may take to be reached
+constexpr double kStill = 0.01;   // seconds without visible progress, while messages are under way
+constexpr double kLowering = 20;  // seconds that reaching a smaller capacity may take
 
 class Progress : protected Movers {
  protected:
@@ -47,14 +47,14 @@ class Progress : protected Movers {
     return sum;
   }
 
-  // To the daemon: it was lost when that was started.
+  // Whether the daemon does not know the GPU, because it was lost when the daemon started.
   bool is_unknown(std::size_t g) const {
     const Residency& memory = turns_->residency();
     const auto slot = memory.slot_of(plan_.gpus[g].uuid);
     return !slot || memory.is_lost(*slot);
   }
 
-  // Whether the lease's memory may have no room, or host memory none for that of others.
+  // Whether the lease's memory may lack room, or host memory may lack room for that of others.
   bool may_be_stuck(std::size_t lease) const {
     Bytes out;
     for (const auto& t : tenants_) {
@@ -74,7 +74,7 @@ class Progress : protected Movers {
     return false;
   }
 
-  // Where somebody runs, or memory moves, or work has to end first.
+  // The GPUs where somebody runs, memory moves, or work has to end first.
   std::vector<char> lively_gpus() const {
     std::vector<char> lively(plan_.gpus.size());
     for (const auto& t : tenants_) {
@@ -102,8 +102,8 @@ class Progress : protected Movers {
                        [&](const LeaseTerms::Gpu& gpu) { return gpus[gpu_index(gpu.uuid)] != 0; });
   }
 
-  // Nobody waits where nothing goes on. A GPU may be kept for a lease that waits for another of its
-  // GPUs.
+  // Checks that nobody waits for an idle GPU. A GPU may be kept for a lease that waits for another
+  // of its GPUs.
   void watch_progress(const std::vector<char>& waits, double to) {
     std::vector<char> lively = lively_gpus();
     const auto stuck = [&](std::size_t i) { return waits[i] && !is_lively(i, lively); };
@@ -161,7 +161,8 @@ class Progress : protected Movers {
     return sum;
   }
 
-  // Now, or once what nobody asked for has gone.
+  // Whether the growth takes room from others: now, or once memory that nobody asked for is free
+  // again.
   bool takes_room(const Residency& before, const Grow& grow, LeaseId lease) const {
     const GpuSlot slot = *before.slot_of(grow.gpu);
     const Bytes capacity = before.capacity(slot);
@@ -191,7 +192,7 @@ class Progress : protected Movers {
     if (const auto* r = std::get_if<Restored>(&event)) told_[gpu_index(r->gpu)].in += r->bytes;
   }
 
-  // All of it is in the sums, and in one switch.
+  // Checks that all moved memory is in the sums, and in one switch.
   void check_moved() {
     const std::vector<GpuView> views = turns_->view();
     for (const GpuView& view : views) {

@@ -8,7 +8,7 @@
 
 namespace gpurota::sched::testing_world {
 
-constexpr double kOut = 20;  // seconds that what is put aside may take to be out
+constexpr double kOut = 20;  // seconds that a lease put aside may take to be evicted
 
 class Promises : protected Progress {
  protected:
@@ -40,7 +40,8 @@ class Promises : protected Progress {
     }
   }
 
-  // Where others have grown without asking, who was there may stay; nothing is added.
+  // Where others have grown without asking, leases that were there may stay, but may not add
+  // memory.
   void check_used(std::size_t g, Bytes used) {
     const bool settling = is_unknown(g) || now_ < lowered_at_[g] + kLowering;
     if (!settling && used > std::max(capacity_[g], most_used_[g])) {
@@ -75,7 +76,7 @@ class Promises : protected Progress {
     if (!answered && !turns_->on_hold(at(now_))) fail("host memory has to be waited for");
   }
 
-  // Of a tenant with which nothing is on its way, what it has is what it is known to have.
+  // Checks that a tenant with no message under way has exactly the memory that Turns counts for it.
   void check_ledger() {
     const Residency& memory = turns_->residency();
     for (const auto& t : tenants_) {
@@ -157,7 +158,8 @@ class Promises : protected Progress {
     }
   }
 
-  // By processes that do not answer: one after the other loses its lease.
+  // Checks how long processes that do not answer hold up others: they lose their leases one after
+  // the other.
   void watch_held_up(double dt) {
     const double bound = std::chrono::duration<double>(plan_.settings.stopped_deadline).count();
     if (bound == 0) return;
@@ -223,9 +225,8 @@ class Promises : protected Progress {
   std::vector<Bytes> most_used_;  // since a GPU has more than its capacity
   double found_at_ = -1e9;        // a GPU was
   std::vector<double> waits_since_;
-  std::vector<double>
-      staying_;  // seconds that something of a lease has been there although it is aside
-  std::vector<double> held_up_;  // seconds that a lease has waited for what a stopped process has
+  std::vector<double> staying_;  // seconds that memory of a lease has stayed although it is aside
+  std::vector<double> held_up_;  // seconds that a lease has waited for memory of a stopped process
 };
 
 }  // namespace gpurota::sched::testing_world

@@ -1,5 +1,5 @@
-// Tenants that lose their connection and come back, and what the driver shows beside what they
-// tell.
+// Tenants that lose their connection and come back, and memory that the driver shows beside their
+// reports.
 #include "sched/turns.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests of leases that have room, and of leases that lose it since memory that cannot be moved has
-// grown.
+// Tests of leases that have room, and of leases that lose it because memory that cannot be moved
+// has grown.
 #include "sched/host_needs.h"
 #include "sched/turns_fixture_test.h"
 
@@ -18,7 +18,7 @@ class RoomTest : public TurnsTest {
     pass(seconds(10));
     ASSERT_EQ(answer(), GrowAnswer::kGranted);
   }
-  // Somebody without a lease takes so much.
+  // Processes without a lease take so much.
   void let_outsiders_have(Bytes bytes) {
     turns.set_outsiders(kGpu0, bytes);
     pass(milliseconds(1));
@@ -103,7 +103,8 @@ class LittleHostMemory : public RoomTest {
   Bytes out() const { return HostNeeds(turns.residency()).out_now(); }
 };
 
-// 10 GiB have to be out, of each in turn; once others have come there is no room to change.
+// 10 GiB of each lease have to be evicted in turn. Once outsiders have come, host memory has no
+// room for a switch.
 TEST_F(LittleHostMemory, TheTurnIsKeptWhereNothingCanBeMovedOut) {
   add(kLeaseA, {kA}, gib(45));
   add(kLeaseB, {kB}, gib(45));

@@ -1,4 +1,4 @@
-// Hours of a machine in seconds, with a seed: what Turns promises, whatever happens.
+// Simulates hours of a machine in seconds, from a seed, and checks the promises of Turns.
 //
 // A failure prints its seed and the shortest script that still fails; TURNS_SEEDS=FROM-TO runs
 // others, as many as wanted, each for TURNS_SECONDS of virtual time.
@@ -28,7 +28,7 @@ std::string explain_failure(const Plan& plan, const Outcome& outcome) {
   return text;
 }
 
-// Always the same way.
+// Fixed seeds: each run is the same.
 constexpr unsigned kSeeds = testing::effort(12U);
 
 void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
@@ -56,24 +56,24 @@ void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
 
 TEST(TurnsSimulation, NoLimitIsExceededAndNoLeaseStarves) { simulate_many(random_plan); }
 
-// One that is aside neither has nor gets a turn, its memory goes out, and once it is back it waits
-// no longer than anybody.
+// A lease that is aside neither has nor gets a turn, and its memory is evicted. Once taken back it
+// waits no longer than others.
 TEST(TurnsSimulation, PromisesHoldWhenLeasesArePutAsideAndTakenBack) {
   simulate_many(random_plan_with_asides);
 }
 
-// A daemon that starts without a GPU serves the others, and what is on that one it knows when it is
-// back.
+// A daemon that starts without a GPU serves the others, and still counts the memory there when the
+// GPU is back.
 TEST(TurnsSimulation, PromisesHoldWhenGpusAreLostAndFoundAgain) {
   simulate_many(random_plan_with_losses);
 }
 
-// A tenant that has lied once is measured before others get the room that it claims to have left.
+// A tenant that has reported falsely once is sampled before others get the room of its evictions.
 TEST(TurnsSimulation, PromisesHoldWhenATenantFalselyReportsMemoryAsMovedOut) {
   simulate_many(random_plan_with_doubts);
 }
 
-// Blocks of any size move whole, and room that none fits in comes back.
+// Blocks of any size move whole, and room that no block fits in is given back.
 TEST(TurnsSimulation, PromisesHoldWhenMemoryIsInBlocksAsProgramsHaveIt) {
   simulate_many(random_plan_with_blocks);
 }
@@ -90,37 +90,38 @@ TEST(TurnsSimulation, PromisesHoldWhenLeasesAllocateInCaptures) {
   simulate_many(random_plan_with_captures);
 }
 
-// Somebody may no longer fit then, and waits until it does; nobody else is the worse for it.
+// A lease may no longer fit then, and waits until it does; other leases are not affected.
 TEST(TurnsSimulation, PromisesHoldWhenUnmovableMemoryGrowsWithoutAsking) {
   simulate_many(random_plan_with_outsiders);
 }
 
-// No lease has more in host memory than was reserved for it, all of it is there for it at any time,
-// and turns have the rest.
+// No lease has more in host memory than was reserved for it, all of that is available at any time,
+// and turns use the rest.
 TEST(TurnsSimulation, PromisesHoldWhenLeasesHaveMoreMemoryThanTheirGpu) {
   simulate_many(random_plan_with_oversize);
 }
 
 TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
   if (testing::kSanitized) return;
-  // A newcomer's credit; a turn that was over before room for its first memory was made; turns that
-  // began again and again on one of a lease's two GPUs and put it back in the line for the other;
-  // priorities on both, whose budgets were never spent at the same time.
+  // The bugs: a new lease had credit; a turn was over before room for its first memory was made;
+  // turns that began repeatedly on one of a lease's two GPUs put it back in the queue for the
+  // other; priority budgets of two GPUs were never spent at the same time.
   for (const unsigned seed : {1008u, 6097u, 20079u, 20853u}) {
     const Plan plan = random_plan(seed, 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // Room that was left over where memory was brought back, and that nobody gave back when that was
-  // moved out again.
+  // The bug: room was left over after a restore, and was not given back when that memory was
+  // evicted again.
   {
     const Plan plan = random_plan_with_oversize(50290, 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // More out than host memory may take: a lease put aside while another's memory was on its way out
-  // to make room for it; one that came back beside others who had been admitted without it. A rank
-  // whose kernel waited for another's launch when the daemon went.
+  // The bugs: more was evicted than host memory may take, when a lease was put aside while
+  // another's memory was being evicted for it, and when a lease was taken back beside others that
+  // had been admitted without it; a rank's kernel waited for another's launch when the daemon
+  // ended.
   for (const unsigned seed : {21094u, 30638u, 30655u, 120109u}) {
     const Plan plan = random_plan_with_asides(seed, 3600);
     const Outcome outcome = simulate(plan);
@@ -128,9 +129,9 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
   }
 }
 
-// So did these, of memory in blocks. Room that came back while more was coming, and was said to be
-// in vain; less room than a block, beside what was coming; room for a tenant that still moved out,
-// and more orders to move out than host memory has room for.
+// The bugs: room was given back while more was coming, and counted as unused; less room than a
+// block was given while more was coming; a tenant got room that still evicted; more evictions were
+// ordered than host memory has room for.
 TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
   if (testing::kSanitized) return;
   const std::pair<unsigned, double> found[] = {{2, 30}, {17, 600}, {761, 300}};
@@ -139,7 +140,7 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // The last: one that captured and one that allocated, each waiting for the other.
+  // The last bug: a lease that captured and a lease that allocated waited for each other.
   for (const Plan& plan :
        {random_plan_with_outsiders(36, 300), random_plan_with_captures(556, 300)}) {
     const Outcome outcome = simulate(plan);
@@ -206,13 +207,13 @@ TEST(TurnsSimulation, PausesAreUsedByTheOther) {
   const Plan plan = one_gpu(gib(24), {a, b});
   const Outcome outcome = simulate(plan);
   ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
-  // One after the other each would work half of its time: half of the hour together.
+  // One after the other, each would work half of its time: half of the hour in total.
   EXPECT_GE(outcome.run[0] + outcome.run[1], 0.8 * plan.seconds);
   EXPECT_NEAR(outcome.run[0], outcome.run[1], 0.05 * plan.seconds);
 }
 
-// Pauses shorter than moving there and back: near the end of a turn they are used nevertheless, as
-// the turn has paid for its moving by then.
+// Pauses shorter than moving there and back end a turn near its end nevertheless, as the turn has
+// paid for its moving by then.
 TEST(TurnsSimulation, ShortPausesEndTurnsThatHaveLastedLong) {
   LeasePlan a = busy_lease(1, gib(20), 1);
   LeasePlan b = busy_lease(2, gib(20), 1);
@@ -237,9 +238,9 @@ TEST(TurnsSimulation, AServerThatIsIdleBetweenItsRequestsDoesNotKeepTheTurn) {
   EXPECT_LE(outcome.waited[0], 5);
 }
 
-// A server with a request every other second, beside a training, and a bus that is slower than it
-// was taken for: until that is known, the training's memory is never back when the next request
-// comes.
+// A server with a request every other second, beside a training, on a bus that is slower than
+// assumed. Until the speed is measured, the training's memory is never restored when the next
+// request comes.
 TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobody) {
   LeasePlan server = busy_lease(1, gib(20), 1);
   server.terms.priority = 10;
@@ -252,8 +253,8 @@ TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobo
   EXPECT_GE(outcome.run[1], 0.25 * plan.seconds);
 }
 
-// The training's quantum is some 2 s, so it is over long before the next request comes, and is no
-// reason to wait.
+// The training's quantum is some 2 s. The quantum is over long before the next request comes, so
+// the request does not wait for it.
 TEST(TurnsSimulation, ARequestThatComesRarelyWaitsForNothingButItsMemory) {
   LeasePlan server = busy_lease(1, gib(8), 1);
   server.work = 0.001;

@@ -1,4 +1,4 @@
-// A soft limit that makes a lease give way, and a quantum of its own.
+// Leases above their soft limit, and leases with a quantum of their own.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {
@@ -19,7 +19,7 @@ class SoftLimitTest : public TurnsTest {
     send(Tick{});
   }
   Duration quantum_of(LeaseId lease) const { return turns.explain(lease, now)->quantum; }
-  // Each has 30 GiB of 80, and C has the turn: 10 GiB of A's or B's are out.
+  // Each has 30 GiB of 80, and C has the turn: 10 GiB of A or B are evicted.
   void three_of_which_c_runs() {
     add(kLeaseA, {kA}, gib(30));
     add(kLeaseB, {kB}, gib(30));
@@ -30,7 +30,7 @@ class SoftLimitTest : public TurnsTest {
     evicted.clear();
   }
   void c_grows() { send(Grow{kC, kGpu0, ++seq, gib(10), false}); }
-  // How much of the time from here on A has its turn.
+  // The share of the time from now on in which A has its turn.
   double share_of_a(int rounds) {
     int held = 0;
     for (int i = 0; i < rounds; ++i) {

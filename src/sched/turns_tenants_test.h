@@ -59,7 +59,7 @@ class Tenants : protected Timeline {
     });
   }
 
-  // The next request is there already, or comes later.
+  // Begins the next request, which is there already or comes later.
   void answer(Tenant* t) {
     const double period = plan_of(*t).period;
     if (t->asked_at >= 0) outcome_.answered[t->lease].push_back(now_ - t->asked_at);
@@ -115,8 +115,8 @@ class Tenants : protected Timeline {
     drain_in(t, plan_of(*t).kernel * t->uniform());
   }
 
-  // The tenant records a graph, and wants memory for it: none of its work ends before it is told
-  // whether it has the memory.
+  // The tenant records a graph, and wants memory for it. None of its work ends before the request
+  // for memory is answered.
   void capture(Tenant* t) {
     ++t->shift;
     t->captures = true;
@@ -127,7 +127,7 @@ class Tenants : protected Timeline {
     });
   }
 
-  // At most so much of the memory that it may have and has not.
+  // Asks for at most `most` of the memory that the tenant may have and does not have yet.
   virtual void ask_for_more(Tenant* t, double most) = 0;
 
   void end_capture(Tenant* t) {

@@ -49,7 +49,7 @@ TEST_F(TurnsTest, LeaseWithTheFurthestTurnIsEvictedFirst) {
   work(kA);
   work(kB);
   pass(seconds(60));
-  rest(kA);  // wants nothing any more
+  rest(kA);  // wants no turn any more
   evicted.clear();
   add(kLeaseC, {kC}, gib(30));
   work(kC);
@@ -81,7 +81,7 @@ TEST_F(TurnsTest, AnIdleHolderStaysResidentUntilItsMemoryIsNeeded) {
   EXPECT_TRUE(holds(kLeaseB)) << "at once: it has been idle for long";
 }
 
-// A capture, or a graph that is made: no submission.
+// The tenant captures or makes a graph, which is no submission.
 TEST_F(TurnsTest, ATenantAtWorkBehindAShutGateDisturbsNobody) {
   add_two_that_do_not_fit();
   work(kB);
@@ -115,7 +115,8 @@ TEST_F(TurnsTest, APauseThatATurnIsTakenAwayInIsOnePause) {
   EXPECT_FALSE(holds(kLeaseA)) << "its pauses are long, and it need not wait to know that";
 }
 
-// Of three that move as much, one has unpinned host memory: its turns are longer, not those of all.
+// One of three leases that move as much has unpinned host memory: only the turns of that lease are
+// longer.
 TEST_F(TurnsTest, ALeaseWhoseMemoryMovesSlowlyHasLongerTurns) {
   restoring_takes = milliseconds(500);
   slow[kC] = milliseconds(1500);
@@ -359,7 +360,7 @@ TEST_F(Collective, LongKernelsAreNotFedForEver) {
 TEST_F(Collective, AThreadThatWaitsForMemoryWhileItsLeaseLeavesGetsIt) {
   close_with_a_stuck_rank();
   done.clear();
-  send(Grow{kA2, kGpu0, ++seq, gib(5), false});  // what kA waits for comes after this
+  send(Grow{kA2, kGpu0, ++seq, gib(5), false});  // the launch that kA waits for comes after this
   pass(milliseconds(1));
   ASSERT_FALSE(of<AnswerGrow>().empty());
   EXPECT_EQ(answer(), GrowAnswer::kGranted);
@@ -441,8 +442,8 @@ TEST_F(TurnsTest, ANewDaemonLetsTheHolderGoOn) {
   EXPECT_GT(evicted[kA], Bytes());
 }
 
-// A process that has not come back is an outsider that cannot move; there is room when it is a
-// tenant again.
+// A process that has not connected again counts as an outsider, which cannot move. There is room
+// once the process is a tenant again.
 TEST_F(TurnsTest, ANewDaemonJudgesNoGrowthBeforeEverybodyIsBack) {
   begin_anew();
   turns.set_outsiders(kGpu0, gib(70));
@@ -455,7 +456,7 @@ TEST_F(TurnsTest, ANewDaemonJudgesNoGrowthBeforeEverybodyIsBack) {
   EXPECT_EQ(answer(), GrowAnswer::kGranted);
 }
 
-// The last daemon had closed their gates, and did not live to see them drain.
+// The last daemon had closed the gates, and ended before the tenants drained.
 TEST_F(TurnsTest, ANewDaemonLetsARankDrainThatWaitsForAnothersLaunch) {
   begin_anew();
   const TenantMemory here{kGpu0, gib(35), gib(35), mib(600)};

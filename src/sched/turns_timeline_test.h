@@ -1,4 +1,4 @@
-// The simulated machine's time and what its tenants are. For turns_world_test.cpp only.
+// The simulated machine's time, and the state of its tenants. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_blocks_test.h"
@@ -24,7 +24,7 @@ struct GpuMemory {
   Bytes resident, out, wired;
   Bytes hosted;                // in host memory for good
   Bytes beside;                // taken without asking
-  Bytes lingering;             // said to be out, and there until somebody looks
+  Bytes lingering;             // reported as evicted, and there until the next sample
   Blocks blocks;               // of resident and out, where it has such
   Bytes to_evict, to_restore;  // orders not carried out yet
   bool evicting = false;
@@ -37,7 +37,7 @@ struct Growth {
   bool wired = false;
   bool hosted = false;
   Bytes rest{};   // to be asked for once this is had, in GPU memory
-  int tries = 0;  // that others were faster
+  int tries = 0;  // in which others were faster
 };
 
 struct Tenant {
@@ -47,8 +47,8 @@ struct Tenant {
   std::mt19937_64 random;
   std::vector<GpuMemory> gpus;
   bool stopped = false, dead = false, gone = false;
-  bool known = false;  // to this daemon
-  bool heard = true;   // whether it is stopped
+  bool known = false;  // the daemon knows it
+  bool heard = true;   // the daemon knows whether it is stopped
   bool moves = false;  // blocks, as it was told
   double fails_until = -1;
   bool open = false;
@@ -72,7 +72,7 @@ struct Tenant {
   double uniform() { return static_cast<double>(random() >> 11) / 9007199254740992.0; }
 };
 
-// Virtual time: what happens when.
+// Virtual time and its events.
 class Timeline {
  protected:
   explicit Timeline(const Plan& plan) : plan_(plan), lost_(plan.gpus.size()) {}

@@ -1,4 +1,4 @@
-// Orders to evict that bring nothing: they failed, or there is nothing to bring out.
+// Orders to evict that free nothing: the eviction failed, or there is nothing to evict.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {
@@ -6,7 +6,7 @@ namespace {
 
 class VainTurns : public TurnsTest {
  protected:
-  // B works and needs the memory of A, which rests and is one of `those` by now.
+  // B works and needs the memory of A. A is idle, and is one of `those` by now.
   void let_b_need_a(std::set<TenantId>& those) {
     add_two_that_do_not_fit();
     work(kA);
@@ -18,8 +18,8 @@ class VainTurns : public TurnsTest {
   }
 };
 
-// A tenant that was granted memory, say, and has not made it, can move nothing out until it says
-// so; asking it repeatedly would keep both sides busy.
+// A tenant that, for example, was granted memory but has not made it can evict nothing until it
+// reports that. Repeated orders would keep both sides busy.
 TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
   let_b_need_a(hollow);
   pass(seconds(1));
@@ -32,8 +32,7 @@ TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
   EXPECT_TRUE(holds(kLeaseB));
 }
 
-// Room that a tenant does not use says nothing of what it has there: others need not wait for it to
-// be tried again.
+// A tenant that does not use its room can still be evicted: others need not wait for the retry.
 TEST_F(VainTurns, ATenantThatBringsNothingBackDelaysNoOther) {
   add_two_that_do_not_fit();
   unused.insert(kA);
@@ -47,7 +46,7 @@ TEST_F(VainTurns, ATenantThatBringsNothingBackDelaysNoOther) {
   EXPECT_LE(idle, 50);
 }
 
-// Its memory was freed while it came back: it need not be asked for again.
+// The memory was freed while it was being restored: no retry is needed.
 TEST_F(VainTurns, ATenantThatReportsLessThanItsRoomContinuesAtOnce) {
   add_two_that_do_not_fit();
   rest(kB);

@@ -11,13 +11,13 @@ enum class Wait {
   kMoving,         // it has the turn; memory is on the way
   kDraining,       // it has the turn; the last holder's work is not done
   kStopped,        // a process of its own cannot answer
-  kHeldByStopped,  // a process that cannot answer has memory that it needs
-  kNoRoom,         // it no longer fits beside what nobody can move, which has grown
-  kNoHost,         // what it needs cannot be moved out: host memory is full
+  kHeldByStopped,  // a process that cannot answer has memory that the lease needs
+  kNoRoom,         // it no longer fits: memory that cannot be moved has grown
+  kNoHost,         // nothing can be evicted for it: host memory is full
   kRetry,          // after a move that failed
   kRestart,        // the daemon has just started
-  kLost,   // of what it has, some was moved out of a GPU that the machine does not have any more
-  kAside,  // until nobody needs its GPU: Turns::set_aside
+  kLost,           // some of its memory was evicted from a GPU that is lost
+  kAside,          // until nobody needs its GPU: Turns::set_aside
 };
 const char* to_string(Wait wait);
 const char* to_string(Phase phase);
@@ -30,22 +30,21 @@ struct LeaseView {
   LeaseId lease;
   Phase phase = Phase::kApart;
   bool takes_turns = false;
-  bool above_soft = false;  // its soft limit: all that are not go first
+  bool above_soft = false;  // its soft limit: all leases that are not go first
   Wait wait = Wait::kNothing;
   LeaseId behind;    // the holder that it waits for, or whose process cannot answer; 0: none
   TenantId process;  // that cannot answer; 0: none
   int position = 0;  // 1: next; 0: does not wait
-  std::optional<TimePoint>
-      earliest;  // when that may end, if nobody yields before: a turn, or the lease of who cannot answer
+  std::optional<TimePoint> earliest;  // when the wait may end if no holder yields before
   Duration quantum{};
   std::vector<Gpu> gpus;
 };
 
-// Of a LeaseView what can be had without comparing the lease with all others: for all leases, each
-// second.
+// The part of a LeaseView that needs no comparison with other leases: cheap enough for all leases
+// every second.
 struct LeaseTurn {
   bool takes_turns = false;
-  bool holds = false;  // or has it and is not ready yet
+  bool holds = false;  // or is entering
   bool waits = false;  // for its turn, or for what it needs to begin it
   Bytes out;           // moved out of its GPUs
 };
@@ -54,10 +53,10 @@ struct GpuView {
   GpuSettings settings;
   bool takes_turns = false;
   Bytes used, deficit;
-  LeaseId holder;                     // 0: none, or everybody
+  LeaseId holder;                     // 0: none, or no turns are taken
   std::vector<LeaseId> waiting;       // in order
   std::deque<SwitchRecord> switches;  // newest last
-  Moved since_switch;                 // and what is in none of them yet
+  Moved since_switch;                 // what is in none of `switches` yet
   MoveCounts counts;
 };
 

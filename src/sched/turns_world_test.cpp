@@ -76,7 +76,7 @@ class World : Promises {
     const long epoch = epoch_;
     after(0.001 + 0.5 * t->uniform(), [this, t, epoch] {
       if (epoch != epoch_ || t->dead || t->known) return;
-      // A piece that was on its way when the daemon went is finished first.
+      // A piece that was being moved when the daemon ended is finished first.
       bool moving = t->stopped || t->moves;
       for (const GpuMemory& m : t->gpus) moving = moving || m.evicting || !m.arriving.is_zero();
       moving ? reconnect(t) : introduce(t);
@@ -108,14 +108,14 @@ class World : Promises {
     feed(event);
     for (std::size_t g = 0; g < t->gpus.size(); ++g) {
       if (t->gpus[g].beside.is_zero()) continue;
-      lowered_at_[g] = now_;  // it is known again only at the next sample
+      lowered_at_[g] = now_;  // known again only at the next sample
       feed(Measured{t->id, plan_.gpus[g].uuid, t->gpus[g].beside});
     }
     say_status(t);
     for (const auto& [seq, growth] : t->growing) say_growth(t, seq, growth);
   }
 
-  // Whether what it says is out has gone shows once it is at rest.
+  // The next sample shows whether memory reported as evicted is free, once no move is under way.
   void sample_soon(Tenant* t, std::size_t g) {
     const long epoch = epoch_;
     after(5e-3, [this, t, g, epoch] {
@@ -226,7 +226,7 @@ class World : Promises {
     after(20e-6, [this, lease = t->lease] { end_lease(lease); });
   }
 
-  // Each waits for what the other has, and neither can end: nobody can have both.
+  // Whether several leases capture: each waits for memory of the other, and neither can end.
   bool several_capture() const {
     return std::count_if(tenants_.begin(), tenants_.end(),
                          [](const auto& t) { return t->captures && !t->dead; }) > 1;

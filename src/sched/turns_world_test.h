@@ -11,7 +11,7 @@
 
 namespace gpurota::sched::testing_world {
 
-// How a program has its memory: in blocks of what sizes, at most a piece each.
+// The block sizes of a program's memory. A block is at most a piece.
 enum class Shape {
   kAny,    // no blocks: any part of it can be moved
   kEqual,  // one large allocation, or many of 64 MiB
@@ -24,17 +24,16 @@ enum class Shape {
 struct LeasePlan {
   LeaseTerms terms;
   int tenants = 1;
-  Bytes memory;       // movable, of each tenant, on each GPU
-  Bytes wired;        // of each tenant, on each GPU
-  double work = 0;    // seconds of GPU work between pauses; 0: never pauses
-  double pause = 0;   // seconds of pause
-  double period = 0;  // instead of it: a request so often, whether the last one is answered or not
+  Bytes memory;             // movable, of each tenant, on each GPU
+  Bytes wired;              // of each tenant, on each GPU
+  double work = 0;          // seconds of GPU work between pauses; 0: never pauses
+  double pause = 0;         // seconds of pause
+  double period = 0;        // instead of a pause: a request so often, answered or not
   double kernel = 0.01;     // how long draining takes at most
   bool collective = false;  // its tenants' kernels wait for each other's
   bool churns = false;      // frees and allocates
-  bool captures =
-      false;  // at times its work ends only once it has got the memory that it asks for meanwhile
-  bool doubted = false;  // what it says it moved out is there until somebody looks
+  bool captures = false;    // at times its work ends only once it has the memory that it asks for
+  bool doubted = false;     // what it reports as evicted is there until the next sample
   Shape shape = Shape::kAny;
   bool operator==(const LeasePlan&) const = default;
 };
@@ -50,8 +49,8 @@ enum class Act {
   kCapacity,
   kAside,      // unless host memory could not take it
   kBack,       // once there could be room for it
-  kOutsiders,  // so much is held by who takes no turns, who does not ask
-  kBeside,     // and so much by a tenant on each of its GPUs
+  kOutsiders,  // memory of processes without turns, taken without asking
+  kBeside,     // memory that a tenant takes without asking on each of its GPUs
   kLose,  // a GPU: nothing moves there, and a daemon that is started meanwhile does not find it
   kFind   // it again; `tenant` is 1: the daemon sees it at once, else the next one does
 };
@@ -87,35 +86,35 @@ struct Outcome {
   double moving = 0;  // seconds in which GPU 0 changed hands
   double idle = 0;    // seconds in which GPU 0 had no work though somebody wanted it
   long events = 0;
-  Bytes hosted;                    // that oversize leases were given in host memory
+  Bytes hosted;                    // that oversize leases got in host memory
   long asides = 0;                 // times that a lease was put aside
-  long ends = 0;                   // leases that ended since a process of theirs did not answer
+  long ends = 0;                   // leases that ended because a process of theirs did not answer
   std::vector<std::string> trace;  // the last events and actions
 };
 
 Outcome simulate(const Plan& plan);
-// No lease that can run waits longer: everybody else's turns, by weight, and what priorities may
-// take.
+// The longest time that a lease that can run may wait: the turns of all others, by weight, and the
+// time that priorities may take.
 double longest_wait(const Plan& plan);
 // The same plan with as little of its script as still fails.
 Plan cut_down(const Plan& plan);
 Plan random_plan(unsigned seed, double seconds);
-// The same, with leases that are put aside for a while.
+// As random_plan(), with leases that are put aside for a while.
 Plan random_plan_with_asides(unsigned seed, double seconds);
-// The same as that, with GPUs that are lost, and perhaps come back.
+// As random_plan_with_asides(), with GPUs that are lost, and perhaps come back.
 Plan random_plan_with_losses(unsigned seed, double seconds);
-// The same as the first, with memory in blocks as programs have it.
+// As random_plan(), with memory in blocks as programs have it.
 Plan random_plan_with_blocks(unsigned seed, double seconds);
-// The same, with tenants whose memory has gone only when somebody looks, who are known for it.
+// As random_plan_with_blocks(), with doubted tenants, whose evictions count only once they are
+// sampled.
 Plan random_plan_with_doubts(unsigned seed, double seconds);
-// As that with blocks, with processes that are stopped for good, and a bound for that.
+// As random_plan_with_blocks(), with processes that are stopped for good, and a bound for that.
 Plan random_plan_with_endless_stops(unsigned seed, double seconds);
-// The same as that with blocks, and what cannot be moved grows and shrinks without asking.
+// As random_plan_with_blocks(); memory that cannot be moved grows and shrinks without asking.
 Plan random_plan_with_outsiders(unsigned seed, double seconds);
-// The same as that with blocks, with leases that record graphs, and allocate in them.
+// As random_plan_with_blocks(), with leases that record graphs, and allocate in them.
 Plan random_plan_with_captures(unsigned seed, double seconds);
-// As that with asides, with leases of which a part lies in host memory for good, and less host
-// memory.
+// As random_plan_with_asides(), with oversize leases and less host memory.
 Plan random_plan_with_oversize(unsigned seed, double seconds);
 
 }  // namespace gpurota::sched::testing_world
