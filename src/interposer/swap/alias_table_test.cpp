@@ -1,5 +1,5 @@
-// Memory that the program maps itself, on a driver that fails where it is told to: each byte is
-// seen through each of its mappings, and only through those, wherever the memory has been.
+// Memory that the program maps itself, on a driver that fails on request: each byte is visible
+// through each of its mappings, and only through those, wherever the memory has been.
 #include "interposer/swap/swap_program_test.h"
 
 namespace gpurota::interposer::swap_test {
@@ -24,7 +24,7 @@ class Aliases : public testing::Test {
                std::uint64_t size) {
     return space->map_alias(home, offset, address, size);
   }
-  // Does as cuMemSetAccess: the driver is asked, then the access is noted.
+  // Does as cuMemSetAccess: asks the driver, then notes the access.
   void give_access(std::uint64_t home, std::uint64_t offset, std::uint64_t address,
                    std::uint64_t size) {
     driver.allow_range(address, size);
@@ -123,8 +123,8 @@ TEST_F(Aliases, HandlesOfResidentMemoryAreRetainedPieceByPiece) {
   EXPECT_EQ(space->handles(a, 2, 3, last), 0u);
 }
 
-// Maps, unmaps, evicts and restores at random on a driver that fails; beside it, what is mapped
-// where.
+// Maps, unmaps, evicts and restores at random on a driver that fails, and keeps a record of the
+// mappings to compare with.
 class AliasesUnderFailures : public Aliases, public testing::WithParamInterface<unsigned> {
  protected:
   AliasesUnderFailures() : Aliases(GetParam()) {}
@@ -190,7 +190,7 @@ class AliasesUnderFailures : public Aliases, public testing::WithParamInterface<
       return;
     }
   }
-  // A turn: all is there, and is read and written through each mapping.
+  // Has a turn: all memory is resident, and is read and written through each mapping.
   void run() {
     const double failing = driver.failing;
     for (int tries = 0; space->out_bytes() != 0; ++tries) {

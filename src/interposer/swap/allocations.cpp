@@ -10,8 +10,8 @@
 
 namespace gpurota::interposer {
 
-// Asked for as wired before it is given back as movable, so that it is counted all the time: for
-// that moment twice.
+// Asks for the memory as wired before giving it back as movable: between the two the memory counts
+// twice, but there is no moment in which it does not count.
 CUresult swap_wire(State& s, int slot, uint64_t address) {
   SwapSpace& space = swap_of(s).devices[slot].space;
   SwapBacking backing{};

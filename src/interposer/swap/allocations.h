@@ -1,5 +1,4 @@
-// Finds the memory of a swap tenant that an address is in, and notes memory that may not move any
-// more. Any thread.
+// Finds the memory of a swap tenant by an address in it, and keeps memory from moving. Any thread.
 #pragma once
 
 #include "interposer/memory/memory_part.h"
@@ -8,9 +7,9 @@
 
 namespace gpurota::interposer {
 
-// All that shares pages with the allocation at `address` stays from now on, and counts as wired.
-// Not while the gate is passed: it may wait for a turn. CUDA_ERROR_OUT_OF_MEMORY: not so much can
-// stay, or some of it is in host memory for good.
+// Wires the allocation at `address` and all that shares pages with it: from now on that memory does
+// not move. Not to be called inside the gate, because the call may wait for a turn.
+// CUDA_ERROR_OUT_OF_MEMORY: so much cannot be wired, or some of it is in host memory for good.
 CUresult swap_wire(State& s, int slot, uint64_t address);
 
 // The allocation that `address` lies in.
@@ -20,7 +19,7 @@ struct SwapFound {
 };
 bool swap_find(State& s, uint64_t address, SwapFound* out);
 
-// Whether there is one.
+// Whether `address` lies in memory that moves.
 bool swap_moves(State& s, uint64_t address);
 
 }  // namespace gpurota::interposer

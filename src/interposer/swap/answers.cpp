@@ -1,6 +1,6 @@
-// Answers a program's questions about memory that moves: from our tables, so that the memory need
-// not be there. The answers are as for memory that cuMemAlloc gave, or that the program mapped
-// itself.
+// Answers a program's queries about memory that moves, from our tables, so that the memory need not
+// be resident. The answers are those for memory of cuMemAlloc, or for memory that the program
+// mapped itself.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/swap/allocations.h"
@@ -25,10 +25,10 @@ struct Known {
   uint64_t base;
   uint64_t size;
   CUdevice device;
-  CUcontext context = nullptr;  // nullptr: of none, as of mapped memory
+  CUcontext context = nullptr;  // nullptr: none, as for mapped memory
   unsigned access;
   uint32_t traits = 0;
-  bool shared_by_handle = false;  // it can be
+  bool shared_by_handle = false;  // can be shared by a handle
   AddressRange mapping;           // the pages it lies in
 };
 
@@ -104,7 +104,7 @@ CUresult answer(const Known& known, uint64_t address, CUpointer_attribute attrib
       return put<unsigned char>(out, (known.traits & kRdmaCapable) != 0 ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return put<unsigned char>(out, 1);
-    // Unique among what lives.
+    // Unique among all living memory.
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return put<unsigned long long>(out, known.base);

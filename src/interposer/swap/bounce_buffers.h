@@ -11,14 +11,14 @@
 
 namespace gpurota::interposer {
 
-// A piece of pinned memory of our own. Made when it is first needed, and never given back.
+// A piece of pinned memory of our own, made when first needed and never given back.
 struct PinnedPiece {
   char* memory;   // nullptr: not made yet
-  bool lost_pin;  // the context is gone in which it was pinned
-  bool in_doubt;  // a copy from or to it failed half way, and may still be under way
+  bool lost_pin;  // the context in which it was pinned is gone
+  bool in_doubt;  // a copy from or to it failed, and may still be under way
 
-  // Has it made, pinned, and without a copy under way. False: no memory, or the driver's error is
-  // in `result`.
+  // Makes sure that the piece exists and is pinned, and that no copy is under way. False: no
+  // memory, or the driver's error is in `result`.
   bool have(const SwapCalls& calls, uint64_t bytes, CUresult* result);
 };
 
@@ -26,14 +26,15 @@ class BounceBuffers {
  public:
   static constexpr uint64_t kBytes = kRegionBytes;
   static constexpr uint32_t kCount = 6;
-  // A block of 64 MiB needs two. More only while all of them are a sixteenth of what may be pinned.
+  // A block of 64 MiB needs two. More are made only as long as all of them are at most a sixteenth
+  // of what may be pinned.
   static constexpr uint32_t kLeast = 2;
 
-  // Marks `count` of them as used, and sets their bits in `taken`. All or none: false, and `result`
-  // is CUDA_SUCCESS if they are only in use at the moment.
+  // Marks `count` buffers as used, and sets their bits in `taken`. All or none: false if there are
+  // not enough; `result` is CUDA_SUCCESS if they are only in use at the moment.
   bool take(const SwapCalls& calls, HostMemory& host, uint32_t count, uint8_t* taken,
             CUresult* result);
-  // `in_doubt`: a copy from or to them may still be under way.
+  // `in_doubt`: a copy from or to these buffers may still be under way.
   void give_back(uint8_t* taken, bool in_doubt);
   // The `number`th buffer of those in `taken`.
   char* memory(uint8_t taken, uint32_t number) const;

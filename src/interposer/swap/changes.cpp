@@ -1,6 +1,6 @@
-// Finds the memory that has changed since it was last in host memory, of that which is about to be
-// evicted: the part of the mover that hashes. Nobody writes to that memory meanwhile: the gate is
-// shut and the GPU drained.
+// The part of the mover that hashes: finds which parts of the memory to be evicted have changed
+// since the last eviction. Nobody writes to that memory meanwhile: the gate is shut and the GPU
+// drained.
 //
 // The sums are not trusted blindly: of each batch a few pieces are copied out and hashed by the
 // host, before anything of the batch is given up. After one wrong sum nothing is hashed in this
@@ -13,9 +13,9 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr uint32_t kPiecesPerUnit = kUnitBytes / kPieceBytes;
-// Pieces that the host checks of each batch; half of them seem not to have changed.
+// Pieces of each batch that the host checks; half of them are taken from units that seem unchanged.
 constexpr int kChecks = 4;
-// Of a block all of which changes each time, 31 of 32 evictions or so go by without a check.
+// For a block of which every part changes each time, about 31 of 32 evictions go without hashing.
 constexpr uint8_t kMostChanged = 5;
 
 static_assert(kUnitBytes % kPieceBytes == 0);
@@ -27,7 +27,7 @@ uint32_t all_units(const Block& block) {
   return static_cast<uint32_t>((uint64_t{1} << (block.size + kUnitBytes - 1) / kUnitBytes) - 1);
 }
 
-// Which extent unit number `unit` of the block is in; its number there.
+// The extent of unit `unit` of the block. `in_extent`: the unit's number in the extent.
 uint32_t find_unit(const Block& block, uint32_t unit, uint32_t* in_extent) {
   uint32_t i = 0;
   while (unit >= block.host.extents[i].count) unit -= block.host.extents[i++].count;
@@ -54,7 +54,8 @@ uint64_t Mover::roll(uint64_t below) {
   return x % below;
 }
 
-// Everything has to be copied unless it turns out otherwise. False: nothing is hashed.
+// Begins to hash a batch. All units count as stale until their sums are compared. False: nothing is
+// hashed.
 bool Mover::begin_hash(Batch* batch, HashSum* sums) {
   uint32_t used = 0;
   bool can = sums != nullptr;
@@ -97,7 +98,7 @@ void Mover::compare(Block& block, const HashSum* sums) {
   if (all) block.unseen = static_cast<uint8_t>((1u << block.changed) - 1);
 }
 
-// With what will be in host memory once the stale units have been copied.
+// Keeps the sums of what will be in host memory once the stale units have been copied.
 void Mover::keep_sums(Block& block, const HashSum* sums) {
   if (!find_host(block)) return;
   if (block.stale != 0) block.kept = false;
@@ -109,8 +110,8 @@ void Mover::keep_sums(Block& block, const HashSum* sums) {
   block.summed = true;
 }
 
-// Whether a sum is what the host makes of the same bytes; and these what the host has, if the unit
-// seems clean.
+// Whether a sum is the one that the host computes of the same bytes; and, if the unit seems clean,
+// whether host memory has the same bytes.
 Mover::Verdict Mover::check_hash(Block& block, uint32_t piece, const HashSum& sum) {
   PinnedPiece& check = space_.check_;
   if (!check.have(calls_, kUnitBytes, &last_)) return Verdict::kUnknown;
@@ -156,7 +157,7 @@ void Mover::find_changes(Batch* batch) {
   HashSum* sums = calls_.hash_sums != nullptr ? calls_.hash_sums(calls_.self) : nullptr;
   if (!begin_hash(batch, sums)) return;
   if (wait_for_copies(calls_) != CUDA_SUCCESS)
-    return;  // each is waited for again before it is unmapped
+    return;  // each block is waited for again before it is unmapped
   for (uint32_t i = 0; i < batch->count; ++i) {
     if (batch->sums[i] == kHashSums) continue;
     Block& block = space_.blocks_[batch->blocks[i]];

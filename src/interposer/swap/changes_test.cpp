@@ -7,7 +7,7 @@ namespace {
 
 class Changes : public Swap {
  protected:
-  // Out and back, and the program runs.
+  // Evicts and restores all memory, then lets the program run.
   Moved turn() {
     const std::uint64_t before = driver.copied_out;
     const Moved moved = mover().evict(UINT64_MAX);
@@ -94,7 +94,7 @@ TEST_F(Changes, ALaunchThatFailsIsNoReasonNotToEvict) {
   EXPECT_EQ(turn().clean, 100 * kMiB);
 }
 
-// Kernels that do not read all of the memory, or something else, or nothing.
+// Kernels that do not read all of the memory, that read other memory, or that read nothing.
 TEST_F(Changes, AKernelThatIsWrongIsFoundOutBeforeAnythingIsGivenUp) {
   const std::vector<std::function<void(std::string*, std::uint64_t)>> wrong = {
       [](std::string* contents, std::uint64_t) { contents->back() = 0; },
@@ -110,7 +110,7 @@ TEST_F(Changes, AKernelThatIsWrongIsFoundOutBeforeAnythingIsGivenUp) {
       *driver.at(a + at) = static_cast<char>(random() | 1);
     }
     turn();
-    // First something that the wrong kernel does not see, all over the memory.
+    // First makes changes, all over the memory, that the wrong kernel does not see.
     for (std::uint64_t at = 0; at < 128 * kMiB; at += kScale) {
       *driver.at(a + at) = static_cast<char>(*driver.at(a + at) + 2);
     }
@@ -126,8 +126,8 @@ TEST_F(Changes, AKernelThatIsWrongIsFoundOutBeforeAnythingIsGivenUp) {
   }
 }
 
-// Once its sums say that nothing has changed although something has: what is looked at twice is
-// compared by itself.
+// Sums of a wrong kernel may say that nothing has changed although something has: the host compares
+// the bytes of the pieces that it checks.
 TEST_F(Changes, SumsThatStayTheSameAreFoundOut) {
   const std::uint64_t a = add(64 * kMiB);
   write(a);
@@ -152,7 +152,7 @@ TEST_F(Changes, ChangedCopyIsDetected) {
   check(a);
 }
 
-// Its sums were kept already, and its copy was not made.
+// The block's sums were kept already, but its copy was not made.
 TEST_F(Changes, ComparedBlockThatWasNotEvictedIsCopiedNextTime) {
   const std::uint64_t a = add(64 * kMiB);
   const std::uint64_t b = add(64 * kMiB);
@@ -177,7 +177,7 @@ TEST_F(Changes, CopiesOfRunningTenantsAreEvictedFirst) {
   const std::uint64_t c = add(64 * kMiB);
   host().set_limits(&driver.calls, 192 * kMiB, 192 * kMiB);
   EXPECT_EQ(turn().clean, 128 * kMiB);
-  // Nothing is left for another, until its own is taken.
+  // No host memory is left for another block, until copies are given up.
   const std::uint64_t d = add(64 * kMiB);
   EXPECT_EQ(mover().evict(64 * kMiB).clean, 64 * kMiB) << "what needs no copy goes first";
   const Moved last = mover().evict(UINT64_MAX);

@@ -1,4 +1,4 @@
-// The mover's copies: straight between GPU and pinned host memory, or through bounce buffers where
+// The mover's copies: directly between GPU and pinned host memory, or through bounce buffers if
 // host memory is pageable. Threads copy between bounce buffers and pageable memory while the bus is
 // busy with other blocks.
 #include "interposer/swap/mover.h"
@@ -12,7 +12,8 @@ constexpr uint32_t kUnitsPerBuffer = BounceBuffers::kBytes / kUnitBytes;
 
 bool is_stale(const Block& block, uint32_t unit) { return (block.stale >> unit & 1) != 0; }
 
-// One thread copies some 5 to 10 GiB/s, a fraction of what the bus does.
+// A copy between host memory, done by several threads: one thread copies some 5 to 10 GiB/s, a
+// fraction of the bus's rate.
 struct Copy {
   static constexpr uint64_t kPart = uint64_t{512} << 10;
   char* to;
@@ -31,17 +32,17 @@ void copy_together(ThreadPool& pool, char* to, const char* from, uint64_t size) 
   pool.divide(static_cast<uint32_t>((size + Copy::kPart - 1) / Copy::kPart), Copy::part, &copy);
 }
 
-// Units of a block that are copied together: consecutive in host memory, all stale, and if they are
-// pageable, in one bounce buffer.
+// Units of a block that are copied together: consecutive in host memory and, if they are pageable,
+// in one bounce buffer.
 struct Run {
   HostExtent host;
   uint64_t offset;  // in the block
   uint64_t bytes;
   bool pinned;
-  uint32_t bounced;  // units of this block that come before these in its bounce buffers
+  uint32_t bounced;  // units of the block before these in its bounce buffers
 };
 
-// Calls `each` until it is false.
+// Calls `each` for each run of the block, until `each` returns false.
 template <typename Each>
 bool for_each_run(HostMemory& host, const Block& block, bool stale_only, Each each) {
   uint32_t before = 0;
@@ -107,7 +108,7 @@ bool Mover::copy_out(Block& block) {
   return last_ == CUDA_SUCCESS;
 }
 
-// After the copies that copy_out() began.
+// Copies from bounce buffers to host memory, after the copies that copy_out() began are done.
 void Mover::empty_bounce(const Block& block) {
   if (block.bounce == 0) return;
   for_each_run(space_.host_, block, true, [&](const Run& run) {

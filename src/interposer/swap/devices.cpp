@@ -25,7 +25,8 @@ CUresult unreserve(void*, uint64_t address, uint64_t size) {
   return GPUROTA_OWN(cuMemAddressFree)(address, size);
 }
 
-// Near the GPU, as far as that is known; a driver that knows no nodes has host memory all the same.
+// Makes host memory on the GPU's NUMA node, or on node 0 if that is unknown. A driver without
+// support for nodes makes plain host memory.
 CUresult create_hosted(const SwapDevice& device, uint64_t size, uint64_t* handle) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -112,10 +113,10 @@ CUresult wait(void* self, uint64_t token) {
                                          device.events[token % kSwapFences]);
 }
 
-// Huge pages are pinned in a fraction of the time, and so are pages that are there already: the
-// kernel clears them at some 4 GiB/s, which the driver would wait for with its lock held, and all
-// launches with it. Not inherited, or a fork would copy all of it; not in core dumps, as GPU memory
-// is not.
+// Maps huge pages and touches them before they are pinned: both make pinning take a fraction of the
+// time. Otherwise the driver would wait, with its lock held, for the kernel to clear pages at some
+// 4 GiB/s, and all launches would wait with it. Not inherited, or a fork would copy all of it. Not
+// in core dumps, as GPU memory is not.
 void* map_host(void*, uint64_t size, bool hurry) {
   ErrnoGuard guard;
   void* p = map_memory(size, MADV_DONTFORK);
@@ -144,9 +145,9 @@ void unpin(void* self, void* memory) {
   GPUROTA_OWN(cuMemHostUnregister)(relaxed, memory);
 }
 
-// All that cuMemAlloc gives is made so that the program can share it later: with a driver that can
-// it costs nothing (bench/RESULTS.md), and it could not be changed then without stopping the
-// program.
+// All memory for cuMemAlloc is made exportable, if the driver supports that, so that the program
+// can share it later. Being exportable costs nothing (bench/RESULTS.md), and could not be changed
+// later without stopping the program.
 uint32_t share_trait(const SwapDevice& device) {
   int can = 0;
   const CUresult result = GPUROTA_OWN(cuDeviceGetAttribute)(
@@ -249,7 +250,7 @@ CUresult have_stream(State& s, int slot) {
   SwapDevice& device = swap_of(s).devices[slot];
   Lock lock(device.mutex);
   if (device.context != nullptr) return CUDA_SUCCESS;
-  CUresult result = CUDA_ERROR_INVALID_CONTEXT;  // none lives
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;  // no context lives
   const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < used; ++i) {
     const ContextEntry& entry = s.contexts.entries[i];

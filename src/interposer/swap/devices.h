@@ -10,20 +10,19 @@
 
 namespace gpurota::interposer {
 
-// The device of a slot, ready to allocate, with `context` for its copies if it has none. nullptr:
-// the driver cannot.
+// The device of a slot, ready to allocate. Uses `context` for copies if the device has none.
+// nullptr: the driver lacks what is needed.
 SwapDevice* swap_device(State& s, int slot, CUcontext context);
 
-// Makes sure that there is a stream for copies, in any context of the slot that lives.
-// CUDA_SUCCESS: there is; CUDA_ERROR_INVALID_CONTEXT: there is no context, so nobody can use the
-// memory either.
+// Makes sure that there is a stream for copies, in any living context of the slot.
+// CUDA_ERROR_INVALID_CONTEXT: no context lives, so nobody can use the memory either.
 CUresult have_stream(State& s, int slot);
 
 // Access to [address, address + size) for the memory's own GPU and for all GPUs of the lease that
 // can reach it, in one call: one for each would take as long again.
 CUresult give_all_access(State& s, CUdevice device, uint64_t address, uint64_t size);
 
-// The context is gone, and with it what we had there.
+// Forgets what we had in a context that is gone.
 void forget_device_context(State& s, CUcontext context);
 
 }  // namespace gpurota::interposer

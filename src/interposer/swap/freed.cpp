@@ -8,8 +8,8 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kFreedPatienceMs = 1000;  // for what others freed in stream order
-constexpr int kOthersEndMs = 100;           // for what another thread is ending just now
+constexpr int64_t kFreedPatienceMs = 1000;  // for memory that others freed in stream order
+constexpr int kOthersEndMs = 100;           // for memory that another thread is ending now
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void swap_end_memory(State& s, uint64_t address, int slot) {
   SwapFreed freed{};
   const RelaxedCapture relaxed;
   swap_of(s).devices[slot].space.free(address, &freed);
-  swap_of(s).given_back.fetch_add(1);  // also what the mover still has to end, and tell
+  swap_of(s).given_back.fetch_add(1);  // also for memory that the mover still has to end and report
   swap_shrink(slot, freed.released, freed.dropped, freed.wired, freed.hosted);
 }
 
@@ -41,7 +41,7 @@ void swap_end_memory(State& s, const FreedLater& later) {
   note_ended(s, later.pool, later.size);
 }
 
-// Another may get its handle, and is not ordered after what it did.
+// Another stream may get its handle, but is not ordered after its work.
 void swap_stream_gone(State& s, uint64_t key) {
   Swap& swap = swap_of(s);
   if (swap.freed_count.load(std::memory_order_relaxed) == 0) return;
@@ -53,7 +53,8 @@ void swap_stream_gone(State& s, uint64_t key) {
 
 namespace {
 
-// While it lives, what was freed may be in nobody's table, and not have ended.
+// Marks that this thread is ending freed memory, which is in no table any more but has not ended
+// yet.
 class EndsUnderWay {
  public:
   explicit EndsUnderWay(Swap& swap) : swap_(swap) { swap_.ends_under_way.fetch_add(1); }
@@ -72,7 +73,8 @@ bool swap_end_freed(State& s, uint64_t done) {
   const EndsUnderWay ends(swap_of(s));
   FreedLater later{};
   bool any = false;
-  // The event ends under the lock: who ends its context takes that first (swap_forget_events).
+  // The event is destroyed under the lock: a thread that destroys its context takes the lock first
+  // (swap_forget_events).
   const auto is_over = [&](FreedLater& candidate) {
     if (candidate.number > done) return false;
     destroy_event(candidate.event);
@@ -85,7 +87,7 @@ bool swap_end_freed(State& s, uint64_t done) {
   return any;
 }
 
-// Once all work that is there now is over, if that is so by the deadline.
+// Ends memory once all work that is in flight now is over, if that is so by the deadline.
 static bool end_freed_by(State& s, int64_t deadline_ms) {
   if (swap_of(s).freed_count.load(std::memory_order_relaxed) == 0) return false;
   const uint64_t before = swap_of(s).freed_last.load();
@@ -96,8 +98,7 @@ static bool end_freed_by(State& s, int64_t deadline_ms) {
 
 bool swap_end_freed_if_idle(State& s) {
   const bool any = end_freed_by(s, now_ms());
-  // Memory that another thread has taken out of the table is over too, and is about to be counted
-  // so.
+  // Memory that another thread has taken out of the table is about to be given back, too.
   ErrnoGuard guard;
   for (int i = 0; i < kOthersEndMs && swap_of(s).ends_under_way.load() != 0; ++i) sleep_ms(1);
   return any;

@@ -17,7 +17,7 @@ void swap_lose(Swap& swap) {
   if (!swap.connected) return;
   swap.connected = false;
   if (swap.away_since.load() == 0) swap.away_since.store(now_ms());
-  // The helper sees it, and comes back.
+  // The helper sees the end, and connects again.
   if (swap.event_fd > 0) shut_down(swap.event_fd - 1, swap.event_inode);
 }
 
@@ -82,7 +82,7 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint
   s.mirror(slot);
 }
 
-// The daemon told one sum at a time; all contexts of a GPU cost the same.
+// The daemon granted a sum for each context; all contexts of a GPU cost the same.
 void swap_context_returned(int slot, uint32_t left) {
   State& s = state();
   uint64_t bytes = 0;
@@ -115,7 +115,7 @@ void swap_unpark(State& s) {
     for (SwapBooks& books : swap.books) parked += books.parked;
   }
   if (parked == 0) return;
-  // In one step: an order to open that comes in between would find that nothing is out.
+  // In one step: an order to open that came in between would find nothing evicted.
   Lock gate_lock(swap.gate_mutex);
   swap.open_wanted = false;
   swap.gate.set(GateState::kAway);
@@ -205,7 +205,7 @@ void swap_say_here() {
 void swap_connected(State& s, int fd, uint64_t inode) {
   {
     Lock lock(
-        swap_of(s).gate_mutex);  // an order to open that was not carried out is no order any more
+        swap_of(s).gate_mutex);  // an order to open that was not carried out is no longer valid
     if (swap_of(s).gate.state() != GateState::kOpen) swap_of(s).open_wanted = false;
   }
   Lock lock(swap_of(s).books_mutex);
@@ -214,7 +214,7 @@ void swap_connected(State& s, int fd, uint64_t inode) {
   swap_of(s).connected = false;
   swap_of(s).hello_due = true;
   for (SwapDevice& device : swap_of(s).devices) {
-    device.evict.store(0);  // orders of the last daemon's
+    device.evict.store(0);  // orders of the last daemon
     device.restore.store(0);
   }
   swap_of(s).gate_seq.store(0);

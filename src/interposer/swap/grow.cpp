@@ -11,9 +11,9 @@ namespace {
 // Between two checks whether the daemon has been away too long
 constexpr int64_t kAbsenceCheckMs = 100;
 constexpr int64_t kMoverMs = 10000;
-constexpr int64_t kEndsMs = 200;  // ends follow each other in a program of many threads
+constexpr int64_t kEndsMs = 200;  // in a program of many threads, ends follow one another
 
-// More at once than there are threads that wait: the next waits for one of them.
+// Takes a free entry. If all are in use, waits until one is free.
 SwapAsk* take_ask(Swap& swap) {
   for (;;) {
     for (SwapAsk& ask : swap.asks) {
@@ -41,8 +41,8 @@ Answer wait_for_answer(State& s, SwapAsk* ask) {
   }
 }
 
-// Waits for memory that other threads end at this moment; and for a move under way, which ends what
-// was freed meanwhile, and tells the daemon.
+// Waits for memory that other threads are ending, and for a move under way, which ends memory that
+// was freed meanwhile and tells the daemon.
 void wait_for_ends(const Swap& swap, int slot) {
   const int64_t deadline = now_ms() + kEndsMs;
   while (swap.ends_under_way.load() != 0 && now_ms() < deadline) sleep_ms(1);
@@ -61,7 +61,7 @@ Answer ask(State& s, int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint
     ask->granted = 0;
     ask->state.store(kAskWaits);
     swap_send_ask(swap_of(s),
-                  *ask);  // what could not be said is said again after the next SWAP_HERE
+                  *ask);  // a request that cannot be sent is sent after the next SWAP_HERE
   }
   const Answer answer = wait_for_answer(s, ask);
   const bool of_use = answer == Answer::kYes || (answer == Answer::kNo && refused_to_host(*ask));
@@ -77,9 +77,9 @@ Answer ask(State& s, int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint
 
 }  // namespace
 
-// A refusal is believed if nothing was given back since before the question. Memory that was freed
-// in stream order and is done counts until a thread ends it, and memory that was freed while it
-// moved until the mover has ended it.
+// A refusal is final only if nothing was given back since before the request. Memory that was freed
+// in stream order counts until a thread ends it, and memory that was freed while it moved counts
+// until the mover ends it.
 Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
   State& s = state();
   ErrnoGuard guard;

@@ -1,4 +1,5 @@
-// A swap tenant's questions for memory, and how they are waited for. Any thread, outside the gate.
+// A swap tenant's requests for memory, and the wait for their answers. Any thread, outside the
+// gate.
 #pragma once
 
 #include "abi/wire.h"
@@ -8,12 +9,13 @@
 
 namespace gpurota::interposer {
 
-// Others may take what was given back, again and again.
+// The most attempts to get room: others may take what was given back each time.
 inline constexpr int kTriesForRoom = 16;
 
-// Asks for memory and waits, for a turn if need be; while the daemon is away no longer than
-// GPUROTA_WAIT_MS, counted from when it was missed. `granted` (may be nullptr): what a context is
-// taken for; of a kNo, how much may be asked for as GPUROTA_SWAP_HOSTED, so that the rest fits.
+// Asks for memory and waits for the answer, for a turn if need be. While the daemon is away, the
+// wait ends GPUROTA_WAIT_MS after the daemon was missed. `granted` (may be nullptr): the bytes that
+// a context counts as; after kNo, how much may be asked for as GPUROTA_SWAP_HOSTED, so that the
+// rest fits.
 Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);
 
 }  // namespace gpurota::interposer

@@ -5,7 +5,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// Odd numbers without a pattern. hash.ptx has the same.
+// Odd numbers without a pattern, the same as in hash.ptx.
 constexpr uint64_t kStep = 0xb4dd7f0b4614beb3;
 constexpr uint64_t kMix1 = 0xf93137493673750f;
 constexpr uint64_t kMix2 = 0xfd48b8a148cbc153;

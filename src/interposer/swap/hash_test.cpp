@@ -1,4 +1,4 @@
-// The hash that tells memory which has changed from memory which has not.
+// The hash that shows whether memory has changed.
 #include "interposer/swap/hash.h"
 
 #include "interposer/swap/hash_trial.h"
@@ -99,7 +99,7 @@ TEST(Hash, TheSeedAndThePlaceMatter) {
   EXPECT_TRUE(both_differ(hash_word(1, 0, 0), zero));
 }
 
-// A kernel that does as it should, or not quite.
+// A kernel that is right, or has a fault.
 class Kernel {
  public:
   enum class Fault {

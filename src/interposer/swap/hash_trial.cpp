@@ -14,7 +14,7 @@ uint64_t next_random(uint64_t* x) {
   return *x;
 }
 
-// Of this many pieces and no more, each what it should be.
+// Whether the kernel writes the right sums of so many pieces, and nothing beyond them.
 bool run(const HashTrial& trial, const HashSum* expected, uint32_t pieces) {
   for (uint64_t i = 0; i < kTrialPieces; ++i) trial.sums[i] = kNotWritten;
   if (!trial.run(trial.self, pieces)) return false;
@@ -37,7 +37,7 @@ bool kernel_is_right(const HashTrial& trial) {
   for (const uint32_t pieces : kSizes) {
     if (!run(trial, expected, pieces)) return false;
   }
-  // The first and the last word too.
+  // Also changes the first and the last word.
   for (int i = 0; i < kChanges; ++i) {
     const uint64_t words = kTrialPieces * kWordsPerPiece;
     const uint64_t at = i == 0 ? 0 : i == 1 ? words - 1 : next_random(&random) % words;

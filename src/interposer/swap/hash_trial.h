@@ -1,7 +1,7 @@
-// Tries the hashing kernel out before its word is taken for anything: known memory of several
-// sizes, and changes of one bit at random places, must have the sums that the host makes of them.
+// Tests the hashing kernel before its sums are used: for known memory of several sizes, and after
+// changes of one bit at random places, the kernel must give the same sums as the host.
 //
-// Pure but for the launch, which its caller does. The worker's thread.
+// Pure, except for the launch, which the caller provides. The worker's thread only.
 #pragma once
 
 #include "interposer/swap/hash.h"
@@ -15,8 +15,7 @@ inline constexpr uint64_t kTrialBytes = kTrialPieces * kPieceBytes;
 
 struct HashTrial {
   void* self;
-  // Runs the kernel over so many pieces of `memory` from its beginning on, and waits for it. False:
-  // it failed.
+  // Runs the kernel over the first `pieces` pieces of `memory`, and waits for it. False: it failed.
   bool (*run)(void* self, uint32_t pieces);
   uint64_t* memory;  // kTrialBytes
   HashSum* sums;     // where the kernel writes; room for kTrialPieces

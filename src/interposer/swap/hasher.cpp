@@ -15,7 +15,7 @@ constexpr unsigned kHasherPortable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
 constexpr unsigned kDeviceMap = 2;       // CU_MEMHOSTREGISTER_DEVICEMAP
 constexpr uint64_t kSumsBytes = kHashSums * sizeof(HashSum);
 constexpr uint64_t kMemoryBytes = kSumsBytes + kTrialBytes;
-constexpr uint32_t kMostFailures = 3;  // one may be for want of memory
+constexpr uint32_t kMostFailures = 3;  // a failure may be for want of memory
 
 SwapDevice& device_of(void* self) { return *static_cast<SwapDevice*>(self); }
 
@@ -27,7 +27,7 @@ CUresult launch(SwapDevice& device, CUdeviceptr data, uint64_t pieces, CUdevicep
                                      device.stream, arguments, nullptr);
 }
 
-// Never changes: sums are kept.
+// Never changes, because sums are kept.
 uint64_t seed_of(Swap& swap) {
   if (swap.hash_seed == 0) ::syscall(SYS_getrandom, &swap.hash_seed, sizeof(swap.hash_seed), 0);
   if (swap.hash_seed == 0) swap.hash_seed = reinterpret_cast<uintptr_t>(&swap);
@@ -54,7 +54,7 @@ bool try_out(State& s, SwapDevice& device) {
 // Pinned memory that kernels of this context can write to.
 CUresult have_memory(SwapHasher& hasher, const RelaxedCapture& relaxed) {
   ErrnoGuard guard;
-  if (hasher.memory != nullptr) {  // pinned in a context that is gone
+  if (hasher.memory != nullptr) {  // was pinned in a context that is gone
     GPUROTA_OWN(cuMemHostUnregister)(relaxed, hasher.memory);
   } else {
     hasher.memory = static_cast<char*>(map_memory(kMemoryBytes, MADV_DONTFORK));

@@ -1,10 +1,10 @@
-// The hashing kernel in a context of the program's: loaded, tried out, launched in our own stream.
-// hash.h says what it computes, hash.ptx how.
+// Loads the hashing kernel into a context of the program's, tests it, and launches it in our own
+// stream. hash.h says what the kernel computes, hash.ptx how.
 //
-// Loading takes the driver some 70 ms and may wait for what is in flight, so it is done once for a
-// context, while memory is away: then nothing is in flight, nothing captures, and nobody waits for
-// this process. The memory that the kernel takes of the GPU is wired; the daemon sees it as memory
-// that the process holds besides. Whatever fails, everything is copied.
+// Loading takes the driver some 70 ms and may wait for work in flight. So the kernel is loaded once
+// for a context, while memory is away: then nothing is in flight, nothing captures, and nobody
+// waits for this process. The GPU memory that the kernel takes is wired; the daemon counts it as
+// memory that the process holds beside its report. If anything fails, all memory is copied.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -17,13 +17,14 @@ namespace gpurota::interposer {
 struct State;
 struct SwapDevice;
 
-// Loads it where it is missing; the worker's, at any time: it looks whether this is one to do so.
+// Loads the kernel where it is missing, if this is a good time to do so. Called by the worker, at
+// any time.
 void prepare_hashing(State& s);
 
-// The context is gone, and with it what was loaded there.
+// Forgets a kernel whose context is gone.
 void forget_hasher(SwapDevice& device);
 
-// As SwapCalls wants them.
+// For SwapCalls.
 HashSum* hash_sums(void* self);
 CUresult begin_hash(void* self, uint64_t address, uint64_t size, uint64_t seed, HashSum* sums);
 void distrust_hash(void* self);

@@ -146,7 +146,7 @@ void HostMemory::trim(uint64_t keep) {
       regions_[i].used = kFull;
       free_ -= kRegionBytes;
     }
-    // The driver may still have a region on record that has lost its pin.
+    // The driver may still have a record of a region that has lost its pin.
     if (region.pinned || region.lost_pin) calls_->unpin(calls_->self, region.memory);
     calls_->unmap_host(calls_->self, region.memory, kRegionBytes);
     Lock lock(mutex_);
@@ -166,7 +166,7 @@ void HostMemory::lose_pins() {
   }
 }
 
-// The memory has stayed mapped, so what the driver may still have of it is of the same pages.
+// The memory has stayed mapped, so a record that the driver may still have is of the same pages.
 bool HostMemory::pin_again() {
   uint32_t index = 0;
   char* memory = nullptr;

@@ -1,5 +1,5 @@
-// Where evicted blocks are kept: host memory in regions of 32 MiB, pinned one by one (a larger
-// piece stalls the program's launches for tens of milliseconds), given out in units of 2 MiB.
+// The host memory for evicted blocks: regions of 32 MiB, pinned one by one (a larger piece stalls
+// the program's launches for tens of milliseconds), given out in units of 2 MiB.
 //
 // Regions are made ahead of need by prepare() and never unpinned while they may be needed again.
 // When pinning fails, or would exceed what may be pinned, a region stays pageable, and its copies
@@ -25,7 +25,7 @@ struct HostExtent {
   uint16_t count;
 };
 
-// The most that one block can be spread over: 64 MiB in single units.
+// The most extents of one block: 64 MiB in single units.
 inline constexpr uint32_t kExtents = 32;
 
 struct HostBuffer {
@@ -35,34 +35,35 @@ struct HostBuffer {
 
 class HostMemory {
  public:
-  // `budget`: bytes that may be had; `pinned`: and pinned, of these.
+  // `budget`: bytes that may be allocated; `pinned`: bytes of these that may be pinned.
   void set_limits(const SwapCalls* calls, uint64_t budget, uint64_t pinned);
 
-  // Units for `bytes` (at most 64 MiB), pinned ones first, or with `pageable` pageable ones where
-  // such can be had. False: the budget is used up, or the system has no more.
+  // Takes units for `bytes` (at most 64 MiB): pinned ones first, or with `pageable` only pageable
+  // ones if there are enough. False: the budget is used up, or the system has no more memory.
   bool take(uint64_t bytes, HostBuffer* out, bool pageable = false);
   void give_back(HostBuffer* buffer);
 
-  // Has the memory of the next region ready, which takes longer than making it one. The worker's,
-  // as those that make regions are.
+  // Maps the memory of the next region, which takes longer than making the region. For the
+  // worker's thread only, as the functions that make regions.
   void touch_next();
-  // Makes one more region if fewer than `bytes` are free. True if it made one: call again, at
-  // leisure.
+  // Makes one more region if fewer than `bytes` are free. True: a region was made; call again when
+  // there is time.
   bool prepare(uint64_t bytes);
-  // Returns regions in which nothing is kept to the system, down to `keep` bytes of them.
+  // Returns empty regions to the system, as long as at least `keep` bytes stay free.
   void trim(uint64_t keep);
 
-  // The context is gone in which it was pinned: the driver has undone that, also for portable
+  // The context in which regions were pinned is gone: the driver has unpinned them, also portable
   // memory.
   void lose_pins();
-  // Pins one region that was. False: there is none.
+  // Tries to pin one region that lost its pin. False: there is none, or the limit has no room for
+  // it.
   bool pin_again();
-  // Counts memory that was pinned for other purposes: so much less is pinned here from now on.
+  // Counts memory that was pinned for other purposes: so much less may be pinned here from now on.
   void count_pinned(uint64_t bytes);
 
   char* address(const HostExtent& extent);
   bool pinned(const HostExtent& extent);
-  // Kept with what is in a unit of the extent, for whoever has it: the sum of its contents.
+  // The sum of a unit's contents, kept with the unit for the owner of the extent.
   HashSum sum(const HostExtent& extent, uint32_t unit);
   void set_sum(const HostExtent& extent, uint32_t unit, const HashSum& sum);
 

@@ -65,8 +65,9 @@ void Mover::reclaim_buffers(uint64_t bytes) {
   }
 }
 
-// Where not all can be pinned, pageable blocks are spread evenly among the pinned ones: at this and
-// all later moves, threads copy pageable blocks while the bus is busy with pinned ones.
+// If not all memory can be pinned, pageable blocks are spread evenly among the pinned ones. Then
+// threads copy pageable blocks, at this and all later moves, while the bus is busy with pinned
+// ones.
 bool Mover::find_host(Block& block) {
   if (block.host.count != 0) return true;
   const uint64_t all = space_.resident_bytes() + space_.out_bytes();
@@ -102,7 +103,8 @@ Mover::Step Mover::begin_evict(Block& block, Moved* moved) {
   block.kept = false;
   if (copy_out(block)) return Step::kDone;
   note(last_, moved);
-  // A copy that may still be under way must not write into a buffer that another block has by then.
+  // A copy that may still be under way must not write into a buffer of another block: so the buffer
+  // is never given back.
   if (!drain(block)) block.host.count = 0;
   return Step::kFailed;
 }
@@ -117,7 +119,7 @@ bool Mover::finish_evict(Block& block, Moved* moved) {
     empty_bounce(block);
     block.copy_valid = true;
     block.kept = block.summed;
-    block.undrained = false;  // what was begun before is done too: copies are in order
+    block.undrained = false;  // earlier copies are done, too: copies are in order
   }
   if (block.undrained && !drain(block)) return note(CUDA_ERROR_UNKNOWN, moved);
   bool untouched = true;
@@ -132,9 +134,9 @@ bool Mover::finish_evict(Block& block, Moved* moved) {
     block.state = BlockState::kOut;
     space_.out_.fetch_add(block.size, std::memory_order_relaxed);
   }
-  if (unmapped != CUDA_SUCCESS) return note(unmapped, moved);  // out, as when releasing fails
+  if (unmapped != CUDA_SUCCESS) return note(unmapped, moved);  // evicted, as when releasing fails
   const CUresult result = calls_.release(calls_.self, block.handle);
-  if (result != CUDA_SUCCESS) return note(result, moved);  // out, and tried again another time
+  if (result != CUDA_SUCCESS) return note(result, moved);  // evicted; released at a later try
   block.handle = 0;
   space_.resident_.fetch_sub(block.size, std::memory_order_relaxed);
   const uint64_t copied = static_cast<uint64_t>(__builtin_popcount(block.stale)) * kUnitBytes;
@@ -145,7 +147,7 @@ bool Mover::finish_evict(Block& block, Moved* moved) {
   return true;
 }
 
-// The next blocks to be evicted; those first that are likely to need no copy.
+// Collects the next blocks to evict. Blocks that are likely to need no copy come first.
 bool Mover::gather(uint64_t bytes, Batch* batch) {
   batch->count = batch->next = 0;
   while (batch->count < kBatch && batch->planned < bytes) {
@@ -202,8 +204,8 @@ Moved Mover::evict(uint64_t bytes) {
   return moved;
 }
 
-// Goes back to where the block was: its bytes are in host memory. If the driver keeps something,
-// that is noted in the block.
+// Undoes a restore: the block's bytes are in host memory. If the driver does not take the physical
+// memory back, the block keeps it.
 bool Mover::give_up_physical(Block& block) {
   bool untouched = true;
   if (block.mapped && !block.undrained &&
@@ -284,7 +286,7 @@ Moved Mover::restore(uint64_t room, More more) {
   moved.room = room;
   Window window{};
   uint32_t cursor = 1;
-  uint32_t next = 0;  // picked, and not begun yet
+  uint32_t next = 0;  // picked, but not begun yet
   uint64_t planned = 0;
   bool going = true;
   for (;;) {

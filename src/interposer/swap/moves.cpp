@@ -1,4 +1,4 @@
-// Orders to move, and host memory to move to: what of the worker's work changes where memory is.
+// The worker's part that moves memory: orders to move, and the host memory for evictions.
 #include "interposer/account/device.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/os/debug.h"
@@ -12,13 +12,12 @@
 namespace gpurota::interposer {
 namespace {
 
-// How long work may take that was submitted in the moment in which the daemon saw everything
-// drained.
+// How long to wait for work that was submitted just when the daemon saw everything drained.
 constexpr int64_t kDrainMs = 2000;
 
 void use_no_context() { GPUROTA_OWN(cuCtxSetCurrent)(nullptr); }
 
-// Of the process's GPUs but one, if it is given.
+// The sum over all GPUs of the process, except `but` if it is given.
 uint64_t host_sum(Swap& swap, uint64_t (HostMemory::*bytes)(), const SwapDevice* but = nullptr) {
   uint64_t sum = 0;
   for (SwapDevice& device : swap.devices) {
@@ -27,7 +26,7 @@ uint64_t host_sum(Swap& swap, uint64_t (HostMemory::*bytes)(), const SwapDevice*
   return sum;
 }
 
-// All shares of the budget that other GPUs of the process do not use.
+// Lets a GPU use all of the process's budget that its other GPUs do not use.
 void set_limits(Swap& swap, SwapDevice& device) {
   const uint64_t budget = swap.host_bytes.load();
   const uint64_t pinned = swap.pinned_bytes.load();
@@ -37,7 +36,8 @@ void set_limits(Swap& swap, SwapDevice& device) {
                                  pinned > others_pinned ? pinned - others_pinned : 0);
 }
 
-// Lets go of so much of one GPU's host memory, as far as it has only copies of what is not out.
+// Gives back up to `bytes` of one GPU's host memory, which must be free or have only copies of
+// resident blocks.
 void give_host_memory(SwapDevice& device, uint64_t bytes) {
   HostMemory& host = device.space.host();
   Mover(device.space, nullptr, nullptr).reclaim_buffers(host.free_bytes() + bytes);
@@ -45,8 +45,8 @@ void give_host_memory(SwapDevice& device, uint64_t bytes) {
   host.trim(free > bytes ? free - bytes : 0);
 }
 
-// Host memory that other GPUs of the process have for memory which is not out gives way to what is
-// to be evicted here.
+// Gives back host memory in which other GPUs of the process keep copies of resident blocks, to make
+// room for an eviction of `bytes` here.
 void make_host_room(Swap& swap, SwapDevice& device, uint64_t bytes) {
   const uint64_t budget = swap.host_bytes.load();
   const uint64_t needed = device.space.out_bytes() + bytes + kRegionBytes;
@@ -57,8 +57,8 @@ void make_host_room(Swap& swap, SwapDevice& device, uint64_t bytes) {
   }
 }
 
-// A region of host memory that the daemon wants to be used otherwise. False: there is none to be
-// had.
+// Gives back one region of host memory that the daemon wants for other uses. False: no region can
+// be given back.
 bool give_back_one(Swap& swap) {
   Lock lock(swap.contexts_mutex);
   for (SwapDevice& device : swap.devices) {
@@ -73,7 +73,7 @@ bool give_back_one(Swap& swap) {
 void on_evicted(void* self, uint64_t bytes, uint64_t clean) {
   Worker& w = *static_cast<Worker*>(self);
   swap_moved(w.moving, GPUROTA_SWAP_EVICT, bytes, clean);
-  if (w.told) tell(w, w.told_seq);  // who comes to the gate meanwhile
+  if (w.told) tell(w, w.told_seq);  // submissions that have come to the gate meanwhile
 }
 
 void on_restored(void* self, uint64_t bytes, uint64_t /*clean*/) {
@@ -82,7 +82,7 @@ void on_restored(void* self, uint64_t bytes, uint64_t /*clean*/) {
   if (w.told) tell(w, w.told_seq);
 }
 
-// Nobody can submit from here on, and nothing is in flight. False: something still was, and does
+// Stops submissions, and waits until nothing is in flight. False: work is still in flight, and does
 // not end.
 bool drain(Worker& w) {
   if (w.swap.drained.load() != 0) return true;
@@ -95,13 +95,15 @@ bool drain(Worker& w) {
     if (now_ms() >= deadline) return false;
     sleep_ms(1);
   }
-  // The memory may be back without the gate having been opened: who was let through has changed it.
+  // Submissions that were let through may have changed memory that is resident although the gate
+  // was not opened.
   if (w.swap.gate.take_let_through()) forget_copies(w.swap);
   w.swap.drained.store(1, std::memory_order_release);
   return true;
 }
 
-// All memory is there again: what only needs that may go on.
+// Ends the state of moving once all memory is resident again: calls that only need memory may
+// continue.
 void end_moving(Worker& w) {
   if (out_bytes(w.swap) != 0 || w.swap.gate.state() != GateState::kAway) return;
   w.swap.drained.store(0, std::memory_order_release);
@@ -109,22 +111,22 @@ void end_moving(Worker& w) {
   w.swap.gate.set(GateState::kShut);
 }
 
-// Memory that cuMemAlloc gave goes with its context; memory that the program mapped itself stays,
-// and needs another context.
+// Memory of cuMemAlloc ends with its context. Memory that the program mapped itself stays, and
+// needs another context.
 bool is_being_freed(Worker& w, CUresult no_stream) {
   return no_stream == CUDA_ERROR_INVALID_CONTEXT &&
          memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0;
 }
 
-// The driver ends as the program does, and its memory goes with it: nothing of that is a failure,
-// whatever the call is that it shows at first.
+// The driver shuts down when the program ends, and its memory goes with it. An error for that
+// reason is no failure, whichever call returns it first.
 bool has_failed(CUresult result) {
   int count = 0;
   return result != CUDA_SUCCESS &&
          GPUROTA_OWN(cuDeviceGetCount)(&count) != CUDA_ERROR_DEINITIALIZED;
 }
 
-// Of what the program freed while it was moved.
+// Tells the daemon of memory that the program freed while it was moved.
 void tell_ended(int slot, SwapDevice& device, const Moved& moved) {
   swap_shrink(slot, moved.freed_here, moved.freed_out, 0);
   device.space.ended(moved.freed_here + moved.freed_out);
@@ -142,7 +144,7 @@ void evict(Worker& w, int slot, uint64_t bytes) {
     end_moving(w);
     return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
   }
-  swap_end_freed(w.s, w.swap.freed_last.load());  // nothing is in flight: it need not be moved
+  swap_end_freed(w.s, w.swap.freed_last.load());  // nothing is in flight: no need to move it
   char device_name[128];
   if (find_rdma_device(device_name, sizeof(device_name))) {
     GPUROTA_DEBUG("slot %d: cannot evict: %s is open", slot, device_name);
@@ -171,8 +173,8 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   swap_order_ended(slot, GPUROTA_SWAP_EVICT, has_failed(moved.result), left);
 }
 
-// Memory that the program mapped itself outlives its contexts. Its room is not needed until there
-// is a context again.
+// Parks memory that the program mapped itself, which outlives its contexts: its room is not needed
+// until there is a context again.
 bool park(Worker& w, int slot) {
   if (any_context() || memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0) return false;
   GPUROTA_DEBUG("slot %d: no context is left: what is out stays there until there is one", slot);
@@ -180,8 +182,8 @@ bool park(Worker& w, int slot) {
   return true;
 }
 
-// Room that the daemon has ordered to be used while a restore is under way. Nothing while another
-// GPU has orders: GPUs take turns order by order.
+// Room that the daemon has given while a restore is under way. Zero while another GPU has orders:
+// GPUs take turns, order by order.
 uint64_t more_room(void* self) {
   Worker& w = *static_cast<Worker*>(self);
   for (const SwapDevice& other : w.swap.devices) {
@@ -255,7 +257,8 @@ void carry_out_moves(Worker& w) {
   use_no_context();
 }
 
-// The memory that was pinned is there already, however much more may be kept.
+// Pins regions again that lost their pin. Their memory exists already, so the bound on kept memory
+// does not matter.
 static bool pin_again(Worker& w) {
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
     SwapDevice& device = w.swap.devices[i];

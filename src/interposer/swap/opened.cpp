@@ -16,13 +16,13 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr int64_t kOwnerPatienceMs =
-    20000;  // an owner that moves much of its memory answers after that
+    20000;  // an owner that is moving memory answers only after the move
 
 bool same(const gpurota_shared_name& a, const gpurota_shared_name& b) {
   return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-// The next of a memory's blocks, of which so many bytes and blocks have come.
+// Whether a message about the next blocks makes sense after so many bytes and blocks.
 bool is_sane(const gpurota_msg_shared& m, const Descriptors& fds, uint64_t done, uint32_t blocks) {
   const uint64_t mapped = m.mapped_bytes;
   if (mapped == 0 || mapped > kSaneBytes || done >= mapped || m.block_bytes == 0) return false;
@@ -39,7 +39,7 @@ CUresult reserve(uint64_t size, uint64_t* address) {
   return result;
 }
 
-// The mapping keeps the memory: no handle of it stays.
+// Maps a block. The mapping keeps the memory alive, so the handle is released.
 CUresult map_block(int fd, uint64_t address, uint64_t size) {
   CUmemGenericAllocationHandle handle = 0;
   CUresult result = GPUROTA_OWN(cuMemImportFromShareableHandle)(
@@ -51,7 +51,7 @@ CUresult map_block(int fd, uint64_t address, uint64_t size) {
   return result;
 }
 
-// The bytes of an answer's blocks that could be mapped are added to `done`.
+// Maps the blocks of an answer, and adds the bytes that could be mapped to `done`.
 CUresult map_blocks(const gpurota_msg_shared& answer, const Descriptors& fds, uint64_t mapped,
                     uint64_t* done) {
   for (uint32_t i = 0; i < fds.count(); ++i) {
@@ -64,7 +64,7 @@ CUresult map_blocks(const gpurota_msg_shared& answer, const Descriptors& fds, ui
   return CUDA_SUCCESS;
 }
 
-// False: the driver does not, now.
+// False: the driver could not unmap it now.
 bool unmap(uint64_t address, uint64_t mapped_size, uint64_t reserved_size) {
   if (mapped_size != 0 && GPUROTA_OWN(cuMemUnmap)(address, mapped_size) != CUDA_SUCCESS) {
     return false;
@@ -100,8 +100,8 @@ CUresult refuse_to_open(const gpurota_shared_name& name, CUresult result) {
   return result;
 }
 
-// The process that is to answer may be moving its memory, or be away for a moment, as may the
-// daemon.
+// Connects to the owner, and retries until the deadline: the owner may be moving its memory, and
+// the owner or the daemon may be away for a moment.
 CUresult meet_owner(const gpurota_shared_name& name, int64_t deadline, Socket* out,
                     bool* own_lease) {
   ErrnoGuard guard;
@@ -114,7 +114,7 @@ CUresult meet_owner(const gpurota_shared_name& name, int64_t deadline, Socket* o
   }
 }
 
-// Maps what comes. `lost`: the owner is there no more, or cannot now.
+// Maps the blocks that arrive. `lost`: the owner is gone, or cannot answer now.
 CUresult receive_blocks(const Socket& owner, int64_t deadline, Opened* out, uint64_t* done,
                         bool* lost) {
   uint32_t blocks = 0;
@@ -145,7 +145,7 @@ CUresult receive_blocks(const Socket& owner, int64_t deadline, Opened* out, uint
   return CUDA_SUCCESS;
 }
 
-// One attempt.
+// One attempt to open the memory.
 CUresult meet_and_receive(const gpurota_shared_name& name, int64_t deadline, Opened* out,
                           bool* own_lease, bool* lost) {
   Socket owner;
@@ -186,7 +186,8 @@ CUresult map_shared(State& s, const gpurota_shared_name& name, Opened* out) {
   return refuse_to_open(name, result);
 }
 
-// With OpenedMemory::mutex held. True: it is open already, and `result` what its opener gets.
+// With OpenedMemory::mutex held. True: the memory is open already, and `result` is the answer to
+// the program.
 bool open_again(OpenedMemory& memory, const gpurota_shared_name& name, uint32_t context,
                 CUdeviceptr* out, CUresult* result) {
   for (uint32_t i = 1; i < memory.table.end(); ++i) {
@@ -203,7 +204,7 @@ bool open_again(OpenedMemory& memory, const gpurota_shared_name& name, uint32_t 
   return false;
 }
 
-// With OpenedMemory::mutex held. From now on no address of it is known.
+// With OpenedMemory::mutex held. Removes the memory's addresses from the table.
 void unlist(OpenedMemory& memory, const Opened& opened) {
   uint32_t gone = 0;
   for (uint64_t at = 0; at < opened.mapped_size; at += kPageBytes) {
@@ -211,7 +212,8 @@ void unlist(OpenedMemory& memory, const Opened& opened) {
   }
 }
 
-// With OpenedMemory::mutex held. Its addresses are known from now on; false: no memory for that.
+// With OpenedMemory::mutex held. Adds the memory's addresses to the table; false: no memory for
+// that.
 bool list(OpenedMemory& memory, const Opened& opened, uint32_t index) {
   for (uint64_t at = 0; at < opened.mapped_size; at += kPageBytes) {
     uint32_t* page = memory.pages.put((opened.mapped + at) / kPageBytes);
@@ -233,7 +235,7 @@ uint32_t keep(OpenedMemory& memory, const Opened& opened) {
   return index;
 }
 
-// With OpenedMemory::mutex held; no address of it is known any more.
+// With OpenedMemory::mutex held. The memory's addresses must not be in the table any more.
 void forget(OpenedMemory& memory, uint32_t index) {
   memory.table.give_back(index);
   memory.count.fetch_sub(1, std::memory_order_release);
@@ -259,8 +261,8 @@ bool is_shared_handle(const CUipcMemHandle& handle, SharedHandle* out) {
   return memcmp(out->beginning, kSharedHandle, sizeof(kSharedHandle)) == 0;
 }
 
-// As the driver does before memory goes. False: not now, as something captures and waiting could
-// end that.
+// Waits for work that may use the memory, as the driver does before it frees memory. False: a
+// capture is under way, which waiting could end.
 bool wait_for_users(State& s, const Opened& opened) {
   if (swapping())
     return swap_of(s).drained.load(std::memory_order_acquire) != 0 || wait_for_work(s);
@@ -270,7 +272,7 @@ bool wait_for_users(State& s, const Opened& opened) {
   return GPUROTA_OWN(cuCtxSynchronize)(nothing) == CUDA_SUCCESS;
 }
 
-// Takes the first away that nobody has open any more.
+// Takes the first memory that nobody has open any more out of the table.
 bool take_closed(OpenedMemory& memory, Opened* out) {
   Lock lock(memory.mutex);
   for (uint32_t i = 1; i < memory.table.end(); ++i) {
@@ -303,7 +305,7 @@ CUresult open_shared(State& s, const gpurota_shared_name& name, CUdeviceptr* out
       (own[0] == name.owner[0] && own[1] == name.owner[1])) {
     return CUDA_ERROR_INVALID_CONTEXT;
   }
-  if (place.context == 0) return CUDA_ERROR_OUT_OF_MEMORY;  // of more contexts than are known
+  if (place.context == 0) return CUDA_ERROR_OUT_OF_MEMORY;  // more contexts than we keep track of
   end_closed(s);
   CUresult result = CUDA_SUCCESS;
   {
@@ -333,7 +335,7 @@ CUresult open_shared(State& s, const gpurota_shared_name& name, CUdeviceptr* out
   return result;
 }
 
-// False: not opened by a handle of ours.
+// False: the memory was not opened by a handle of ours.
 bool close_opened(State& s, uint64_t address, CUresult* result) {
   OpenedMemory& memory = swap_of(s).opened;
   if (memory.count.load(std::memory_order_acquire) == 0) return false;
@@ -385,8 +387,8 @@ namespace interposer = gpurota::interposer;
 namespace gpurota::interposer {
 namespace {
 
-// The driver has opened it: what cannot be charged is closed again, which leaves its maker as it
-// was.
+// The driver has opened the memory. Memory that cannot be charged is closed again, which does not
+// affect its owner.
 CUresult opened_by_driver(CUdeviceptr address, const CUipcMemHandle& handle) {
   State& s = state();
   Import import{};

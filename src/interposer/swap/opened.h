@@ -1,9 +1,9 @@
 // Memory of another process that this one has opened by a handle of ours: the opener's side of
-// abi/wire_share.h; the owner's is share.h. In any lease with a limit; a part of Swap.
+// abi/wire_share.h. The owner's side is share.h. In any lease with a limit; a part of Swap.
 //
-// The memory is its owner's, and counts for the owner, and for the opener's lease if that is
-// another (memory/imports.h). Here it is mapped, at one place for a context however often it is
-// opened.
+// The memory counts for its owner, and also for the opener's lease if that is another
+// (memory/imports.h). Here the memory is mapped at one address for each context, however often
+// it is opened.
 #pragma once
 
 #include "interposer/account/state.h"
@@ -15,7 +15,7 @@ namespace gpurota::interposer {
 
 // Finds the memory that `address` lies in. Any thread.
 bool find_opened(State& s, uint64_t address, Opened* out);
-// The context is gone, and with it what was opened there.
+// Ends memory that was opened in a context that is gone.
 void end_opened_in(State& s, uint32_t serial);
 
 }  // namespace gpurota::interposer

@@ -13,15 +13,15 @@
 namespace gpurota::interposer {
 
 struct Opened {
-  uint64_t address;  // of the allocation, as the program knows it
+  uint64_t address;  // of the allocation, as the program sees it
   uint64_t size;
   uint64_t mapped;  // where its blocks are
   uint64_t mapped_size;
   gpurota_shared_name name;
-  uint32_t context;  // serial of the one it was opened in, and ends with
+  uint32_t context;  // serial of the context it was opened in and ends with
   uint32_t count;    // how often it was opened, less how often closed
   int32_t device;
-  Import charge;  // what of it is charged here: all, unless it is of a process of the same lease
+  Import charge;  // charged here: all, unless a process of the same lease owns it
 };
 
 struct OpenedMemory {

@@ -29,7 +29,7 @@ void on_terms(Swap& swap, const gpurota_msg_swap_terms& terms) {
   swap.gate.poke();
 }
 
-// Books the grant in the same step in which the daemon's word of it arrives.
+// Books the grant in one step with the receipt of the daemon's answer.
 bool on_grown(State& s, const gpurota_msg_swap_grown& answer) {
   Lock lock(swap_of(s).books_mutex);
   for (SwapAsk& ask : swap_of(s).asks) {
@@ -50,10 +50,10 @@ bool on_grown(State& s, const gpurota_msg_swap_grown& answer) {
     futex_wake(&ask.state, 1);
     return true;
   }
-  return true;  // of a thread that gave up
+  return true;  // the thread that asked has given up
 }
 
-// Opening is the worker's: it sees whether all memory is there.
+// The worker opens the gate, because it knows whether all memory is resident.
 bool on_gate(State& s, const gpurota_msg_swap_gate& message) {
   Swap& swap = swap_of(s);
   {

@@ -6,8 +6,8 @@
 
 namespace gpurota::interposer {
 
-// A packet of the event socket whose type may be one of wire_swap.h's. False: it does not fit the
-// protocol. `fds` came with it.
+// Takes a packet of the event socket whose type may be one of wire_swap.h's. `fds` came with the
+// packet. False: the packet does not fit the protocol.
 bool take_swap_order(State& s, const void* packet, long size, Descriptors* fds);
 
 }  // namespace gpurota::interposer

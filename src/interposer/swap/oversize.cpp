@@ -9,8 +9,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Others of the lease may take what was left on the GPU between our two questions: each round has
-// more of it in host memory.
+// Other processes of the lease may take the room on the GPU between our two requests. So each round
+// puts more of the allocation into host memory.
 constexpr int kPasses = 8;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Memory of which a part is in host memory for good: it is used where it is, and only the rest
+// Memory of which a part is in host memory for good: that part is used in place, and only the rest
 // moves.
 #include "interposer/swap/swap_program_test.h"
 

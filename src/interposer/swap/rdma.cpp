@@ -7,11 +7,11 @@
 namespace gpurota::interposer {
 namespace {
 
-// Wherever /dev is: a container may have its devices elsewhere, and a test has files of these
-// names.
+// Matched anywhere in a path: a container may have its devices elsewhere, and a test has files of
+// these names.
 constexpr const char* kNames[] = {"/dev/infiniband/uverbs", "/dev/nvidia-fs", "/dev/gdrdrv"};
 
-// As the kernel gives it.
+// A directory entry, as the kernel returns it.
 struct Entry {
   uint64_t inode;
   int64_t next;

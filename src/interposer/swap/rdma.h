@@ -3,14 +3,15 @@
 // registering is no call of the driver's that could be seen. So nothing of the process is evicted
 // while it has one open.
 //
-// The worker's, before each eviction; costs a microsecond or two for each open descriptor.
+// Called by the worker before each eviction; costs a microsecond or two for each open descriptor.
 #pragma once
 
 #include <cstddef>
 
 namespace gpurota::interposer {
 
-// Puts the name of such a device into `out`, or why that cannot be seen; false: there is none.
+// Writes the name of such a device to `out`, or why open devices cannot be seen. False: there is
+// none.
 bool find_rdma_device(char* out, size_t room);
 
 }  // namespace gpurota::interposer

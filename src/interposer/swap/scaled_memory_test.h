@@ -1,5 +1,4 @@
-// Memory of the tests of the mover: gigabytes by its addresses, megabytes by what has to be kept of
-// it.
+// Memory for the tests of the mover: gigabytes of addresses, megabytes of stored contents.
 #pragma once
 
 #include "interposer/swap/hash.h"
@@ -12,12 +11,12 @@
 
 namespace gpurota::interposer::swap_test {
 
-// Sizes are scaled down: a piece of 256 KiB has 1 KiB of contents, at its beginning, and zeros.
-// Copies and hashes happen only when they are waited for.
+// Sizes are scaled down: a piece of 256 KiB has 1 KiB of contents at its beginning, then zeros.
+// Copies and hashes happen only when a test waits for them.
 inline constexpr std::uint64_t kScale = 256;
 inline constexpr std::uint64_t kContents = kPieceBytes / kScale;
 
-// The sum of a piece with these contents. The part of the zeros behind them is worked out once.
+// The sum of a piece with these contents. The sum of the zeros after them is computed only once.
 inline HashSum sum_of_piece(const std::string& contents, std::uint64_t piece, std::uint64_t seed) {
   static std::map<std::pair<std::uint64_t, std::uint64_t>, HashSum> zeros;
   const std::uint64_t first = piece * (kPieceBytes / 8);
@@ -29,7 +28,8 @@ inline HashSum sum_of_piece(const std::string& contents, std::uint64_t piece, st
   return it->second + hash_memory(contents.data(), contents.size(), first, seed);
 }
 
-// Memory that the driver of swap_driver_test.h has made, mapped, and been told to copy or hash.
+// Memory that the driver of swap_driver_test.h has made and mapped, and copies or hashes that have
+// begun.
 struct Memory {
   std::vector<char> bytes;
   int mappings = 0;

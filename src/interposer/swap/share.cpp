@@ -12,8 +12,8 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kShareSendMs = 2000;  // all of it, to who does not read
-constexpr int kMostAnswersAtOnce = 4;   // orders wait meanwhile
+constexpr int64_t kShareSendMs = 2000;  // for a whole answer to a process that does not read
+constexpr int kMostAnswersAtOnce = 4;   // orders wait for them
 
 static_assert(sizeof(SharedHandle) <= sizeof(CUipcMemHandle), "it stands in for one");
 
@@ -30,8 +30,8 @@ bool can_share(const State& s, int slot) {
   return why == nullptr;
 }
 
-// One number for as long as it lives, so that all its handles are the same. 0: no memory to note it
-// in.
+// The number of an allocation: the same as long as the allocation lives, so that all its handles
+// are the same. 0: no memory for the entry.
 uint64_t number_of(SwapShares& shares, uint64_t address, int slot) {
   Lock lock(shares.mutex);
   SharedMemory* memory = shares.memory.put(address);
@@ -50,7 +50,8 @@ bool next_question(SwapShares& shares, SharedQuestion* out) {
   return true;
 }
 
-// Descriptors of some blocks. With SwapShares::mutex held: a free of theirs waits.
+// Makes descriptors of some blocks. With SwapShares::mutex held, so that a free of these blocks
+// waits.
 uint32_t describe(State& s, const gpurota_shared_name& name, gpurota_msg_shared* out,
                   Descriptors* fds) {
   SharedMemory* memory = swap_of(s).shares.memory.find(name.address);
@@ -148,7 +149,7 @@ void take_open(State& s, const gpurota_shared_name& name, int fd) {
       return;
     }
   }
-  close_socket(&question.socket);  // its end tells who asks, who asks again
+  close_socket(&question.socket);  // the end tells the opener, which asks again
 }
 
 void answer_opens(State& s) {

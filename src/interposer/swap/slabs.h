@@ -1,5 +1,5 @@
-// Allocations that share a page, as the driver's small ones do: which parts of a page are whose.
-// Not locked; the space's mutex is over it (space.h). All-zero memory has none.
+// Small allocations that share pages, as in the driver, and the parts of each page that are in use.
+// Not locked: the caller holds the space's mutex (space.h). All-zero memory has no slabs.
 #pragma once
 
 #include "interposer/driver/page_bytes.h"
@@ -19,15 +19,17 @@ struct FoundRange {
 
 class Slabs {
  public:
-  // A page that is empty: its slab; 0: there is no memory for one.
+  // Adds an empty page, and returns its slab. 0: no memory for the entry.
   uint32_t add(uint64_t page);
-  // Which has nothing in it any more.
+  // Removes a slab that is empty.
   void remove(uint32_t slab);
-  // A part of any page with room. False: none has.
+  // Takes a part of any page with room. False: no page has room.
   bool carve(uint64_t size, uint64_t* address);
-  // False: no allocation of the slab begins there. `empty`: the slab has none any more.
+  // Gives a part back. False: no allocation of the slab begins there. `empty`: the slab has no
+  // allocation any more.
   bool uncarve(uint32_t slab, uint64_t address, bool* empty);
-  // The allocation that `address`, in the slab's page, lies in; in whole granules.
+  // Finds the allocation that `address`, in the slab's page, lies in; its size is in whole
+  // granules.
   bool find(uint32_t slab, uint64_t address, FoundRange* out);
 
  private:

@@ -5,7 +5,7 @@ namespace {
 
 uint64_t whole_pages(uint64_t size) { return (size + kPageBytes - 1) & ~(kPageBytes - 1); }
 
-// In one call for what is of one kind.
+// Gives access with one call for GPU memory, and one for host memory.
 CUresult give_access(const SwapCalls& calls, uint64_t address, uint64_t size, uint64_t hosted) {
   const uint64_t on_gpu = size - hosted;
   CUresult result = CUDA_SUCCESS;
@@ -43,7 +43,7 @@ bool SwapSpace::plan_blocks(uint32_t index) {
   return true;
 }
 
-// Physical memory for all blocks, and access.
+// Makes and maps physical memory for all blocks, and gives access.
 CUresult SwapSpace::back(uint32_t index) {
   uint64_t address = 0;
   uint64_t size = 0;
@@ -59,7 +59,7 @@ CUresult SwapSpace::back(uint32_t index) {
     i = ranges_[index].first_block;
   }
   while (i != 0) {
-    Block& block = blocks_[i];  // ours alone until its state changes
+    Block& block = blocks_[i];  // only this thread uses it until its state changes
     const uint32_t kind = block.hosted ? kHosted : traits;
     CUresult result = calls_->create(calls_->self, block.size, kind, &block.handle);
     if (result != CUDA_SUCCESS) {
@@ -115,7 +115,7 @@ CUresult SwapSpace::make_range(uint64_t size, uint64_t requested, uint64_t hoste
   }
   result = planned ? back(index) : CUDA_ERROR_OUT_OF_MEMORY;
   if (result != CUDA_SUCCESS) {
-    SwapFreed ended{};  // nobody was told of it
+    SwapFreed ended{};  // the daemon was not told of the range
     free_range(index, &ended);
     return result;
   }
@@ -164,7 +164,7 @@ CUresult SwapSpace::allocate_small(uint64_t size, uint64_t hosted, uint64_t* add
     if (const uint32_t s = slabs_.add(ranges_[index].address); s != 0) {
       ranges_[index].slab = s;
       *took = kPageBytes;
-      slabs_.carve(size, address);  // before anybody else can fill it, or free it again
+      slabs_.carve(size, address);  // before another thread can fill or free the page
       return CUDA_SUCCESS;
     }
   }
@@ -220,7 +220,8 @@ void SwapSpace::end_range(uint32_t index) {
   if (!stays) calls_->unreserve(calls_->self, address, size);
 }
 
-// The first block goes last out of the list, so that a block which is being moved keeps its place.
+// The first block is taken out of the list last, so that a block which is being moved keeps its
+// place.
 CUresult SwapSpace::free_range(uint32_t index, SwapFreed* freed) {
   CUresult result = CUDA_SUCCESS;
   bool last = false;

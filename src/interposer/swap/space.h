@@ -2,12 +2,12 @@
 // blocks of at most 64 MiB that back them, each in GPU memory or in host memory.
 //
 // Any thread allocates and frees; one thread at a time moves (mover.cpp). The mutex guards the
-// tables and is never held while the driver is called: a block that is being moved says so in its
-// state, and a thread that frees it meanwhile leaves the rest to the mover. All-zero memory is an
-// empty space (a forked child starts so).
+// tables and is never held while the driver is called. A block that is being moved is marked so,
+// and a thread that frees such a block leaves its end to the mover. All-zero memory is an empty
+// space (a forked child starts so).
 //
-// A caller that frees must already have waited for all that may still use the memory, as the
-// driver's own free does.
+// A caller of free() must first wait for all work that may still use the memory, as the driver's
+// own free does.
 #pragma once
 
 #include "interposer/os/table.h"
@@ -24,13 +24,13 @@
 namespace gpurota::interposer {
 
 inline constexpr uint64_t kMostBlock = uint64_t{64} << 20;
-// Smaller ones share a page; as the driver does.
+// Smaller allocations share pages, as in the driver.
 inline constexpr uint64_t kSmall = uint64_t{1} << 20;
 
 enum class BlockState : uint8_t {
   kResident,
   kOut,     // its bytes are in host memory
-  kComing,  // being made, or restored: its bytes are not there yet
+  kComing,  // being made or restored: its bytes are not in GPU memory yet
 };
 
 struct Block {
@@ -41,19 +41,19 @@ struct Block {
   uint32_t range;
   uint32_t next;  // of the same range; 0: last
   BlockState state;
-  bool mapped;      // its physical memory is at its address
-  bool moving;      // the mover has it
-  bool doomed;      // freed while it was moved: the mover ends it
-  bool undrained;   // a copy of it may still be under way: it failed, and so did waiting for it
+  bool mapped;      // its physical memory is mapped at `address`
+  bool moving;      // the mover is moving it
+  bool doomed;      // freed while being moved: the mover ends it
+  bool undrained;   // a copy may still be under way: it failed, and so did the wait for it
   bool copy_valid;  // `host` has the same bytes as the GPU
-  // changes.cpp: what is known of whether it changes.
-  bool kept;  // `host` has what was last evicted, and its sums; the GPU may have other bytes by now
-  bool summed;      // being evicted: the sums with `host` are of what the GPU has
-  uint8_t changed;  // evictions in a row at which all of it had changed
-  uint8_t unseen;   // evictions to come at which it is not looked at
-  uint32_t stale;   // being evicted: which units are to be copied, a bit for each
-  bool wired;       // the program gave it to somebody: it is not evicted
-  bool hosted;      // in host memory for good, and resident always
+  // For changes.cpp: how much the block changes.
+  bool kept;    // `host` has the bytes of the last eviction and their sums; the GPU's may differ
+  bool summed;  // being evicted: the sums with `host` are of the GPU's bytes
+  uint8_t changed;  // evictions in a row at which every part had changed
+  uint8_t unseen;   // evictions to come at which it is not hashed
+  uint32_t stale;   // being evicted: the units to copy, a bit for each
+  bool wired;       // another process or device may use it: never evicted
+  bool hosted;      // in host memory for good, and always resident
   uint32_t first_alias;
   HostBuffer host;  // count 0: none
   uint8_t bounce;   // being moved: its bounce buffers, a bit for each
@@ -63,20 +63,20 @@ struct Range {
   uint64_t address;
   uint64_t size;       // mapped
   uint64_t requested;  // what attributes tell
-  uint64_t hosted;     // at its end: in blocks that are in host memory for good
+  uint64_t hosted;     // bytes at its end that are in host memory for good
   uint32_t traits;     // of its physical memory
   uint32_t first_block;
-  uint32_t blocks;  // that exist still
-  bool stays;       // some of its addresses could not be unmapped: they are never given back
+  uint32_t blocks;  // that still exist
+  bool stays;       // some addresses could not be unmapped: never given back
   uint32_t slab;    // 0: one allocation of its own
 };
 
-// The bytes that came free with an allocation, for the daemon's books.
+// The bytes that a free released, for the daemon's books.
 struct SwapFreed {
-  uint64_t released;  // of GPU memory that moves
-  uint64_t dropped;   // of that, what was out
-  uint64_t wired;     // of GPU memory that did not move any more
-  uint64_t hosted;    // of what was in host memory for good
+  uint64_t released;  // of memory that moves
+  uint64_t dropped;   // of `released`, what was evicted
+  uint64_t wired;     // of GPU memory that was wired
+  uint64_t hosted;    // of memory that was in host memory for good
 };
 
 // How an allocation is backed: all blocks but the last are of kMostBlock.
@@ -95,57 +95,59 @@ class SwapSpace {
     aliases_.set_calls(calls);
   }
 
-  // All or nothing. Memory is resident when it comes; its caller has room for it (`cost`), of which
-  // `hosted` in host memory, whole pages. `took`: how much of that it needed; a small one may find
-  // a page with room.
+  // Allocates all or nothing. The memory is resident at first; the caller has been granted room for
+  // it (cost()), of which `hosted`, in whole pages, is in host memory. `took`: how much of the room
+  // was needed, because a small allocation may find a page with room.
   CUresult allocate(uint64_t size, uint64_t* address, uint64_t* took = nullptr,
                     uint64_t hosted = 0);
-  // A small one, in a page that others share already. False: it needs memory.
+  // Allocates a small one in a page that others share already. False: no such page has room.
   bool allocate_shared(uint64_t size, uint64_t* address);
   // The most physical memory that an allocation of `size` takes; UINT64_MAX: more than can be.
   static uint64_t cost(uint64_t size);
-  // The allocation that begins there. CUDA_ERROR_INVALID_VALUE if none does.
+  // Frees the allocation that begins at `address`. CUDA_ERROR_INVALID_VALUE: none does.
   CUresult free(uint64_t address, SwapFreed* freed);
-  // The allocation that `address` lies in.
+  // Finds the allocation that `address` lies in.
   bool find(uint64_t address, FoundRange* out);
 
-  // Memory that the program maps itself, known by the address that we keep it at and that the
-  // program never learns (alias_table.h). `size` in whole pages, all of it in host memory with
-  // kHosted. free() ends it; it has no aliases then.
+  // Allocates memory that the program maps itself. `home` is our own address of the memory, which
+  // the program never learns (alias_table.h). `size` is in whole pages, all in host memory with
+  // kHosted. free() ends the memory, which must have no aliases then.
   CUresult allocate_pages(uint64_t size, uint32_t traits, uint64_t* home);
-  // [offset, offset + size) of it at `address` too. While it is resident: its caller is inside the
-  // gate.
+  // Maps [offset, offset + size) of the memory at `address`, too. The memory must be resident: the
+  // caller is inside the gate.
   CUresult map_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
-  // Any time. An error leaves some of it mapped; it can be tried again.
+  // Unmaps an alias, at any time. After an error some of it is still mapped, and the call can be
+  // repeated.
   CUresult unmap_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
-  // Notes the access that the driver has allowed there: `value` of the bits of `mask`.
+  // Notes the access that the driver has allowed at `address`: `value` of the bits of `mask`.
   void note_access(uint64_t home, uint64_t offset, uint64_t address, uint64_t size, uint64_t mask,
                    uint64_t value);
 
   // Finds the memory that `address` lies in, with all that shares its pages.
   bool find_backing(uint64_t address, SwapBacking* out);
-  // From now on that stays, counted in resident_bytes() all the same; how much of it did not stay
-  // yet. Inside the gate.
+  // Wires the memory that shares pages with `address`: it never moves again, but still counts in
+  // resident_bytes(). Returns how many bytes were not wired before. Inside the gate.
   uint64_t wire(uint64_t address);
-  // The driver's handles of its blocks from `first` on, at most `most`; how many. The handles are
-  // valid as long as nobody frees the memory; if the memory does not stay, as long as nothing
-  // moves.
+  // Writes the driver's handles of the blocks from `first` on, at most `most`, and returns how
+  // many. The handles are valid until the memory is freed or, if it is not wired, moved.
   uint32_t handles(uint64_t address, uint32_t first, uint32_t most, uint64_t* out);
 
   HostMemory& host() { return host_; }
-  // As HostMemory's, and of all other memory that the mover has pinned. While nothing is moved.
+  // As HostMemory::lose_pins(), also for all other memory that the mover has pinned. Only while
+  // nothing is moved.
   void lose_pins() {
     host_.lose_pins();
     bounce_.lose_pins();
     check_.lost_pin = check_.memory != nullptr;
   }
-  // Before anything is hashed, and never again: sums are kept.
+  // Set once, before anything is hashed: sums are kept.
   void set_hash_seed(uint64_t seed) { hash_seed_ = seed; }
 
   uint64_t resident_bytes() const { return resident_.load(std::memory_order_relaxed); }
   uint64_t hosted_bytes() const { return hosted_.load(std::memory_order_relaxed); }
   uint64_t out_bytes() const { return out_.load(std::memory_order_relaxed); }
-  // Freed while it was moved: the mover ends it, and its caller says ended() once that is told.
+  // Memory freed while it was moved. The mover ends it, and the mover's caller calls ended() once
+  // the daemon has been told.
   uint64_t ending_bytes() const { return ending_.load(); }
   void ended(uint64_t bytes) { ending_.fetch_sub(bytes); }
   // Physical memory that the driver would not take back: counted as resident for ever.
@@ -156,7 +158,7 @@ class SwapSpace {
 
   // Takes a record for each block of `range`; with the mutex held.
   bool plan_blocks(uint32_t range);
-  // With the mutex held; nullptr: none of ours.
+  // With the mutex held. nullptr: the address is not ours.
   Range* range_of(uint64_t address);
   CUresult back(uint32_t range);
   CUresult make_range(uint64_t size, uint64_t requested, uint64_t hosted, uint32_t traits,
@@ -192,11 +194,11 @@ class SwapSpace {
   AliasTable aliases_;     // its mutex is over Block::first_alias, and comes before mutex_
   HostMemory host_;
   BounceBuffers bounce_;
-  PinnedPiece check_;       // where the mover checks sums of the GPU
-  uint64_t pageable_owed_;  // bytes that are to be evicted to pageable memory
+  PinnedPiece check_;       // in which the mover checks the GPU's sums
+  uint64_t pageable_owed_;  // bytes still to be evicted to pageable memory
   ThreadPool copiers_;      // between bounce buffers and pageable memory, while a move lasts
   uint64_t hash_seed_;
-  uint64_t dice_;  // what is looked at twice; the mover's
+  uint64_t dice_;  // random state for which sums to check; the mover's
   std::atomic<uint64_t> resident_;
   std::atomic<uint64_t> hosted_;
   std::atomic<uint64_t> out_;

@@ -67,8 +67,8 @@ bool forget_swapped(State& s, uint64_t address, Allocation* out) {
   return false;
 }
 
-// Of a stream with a name; who frees need not have its context current, or any. Else the current
-// one.
+// The context of the stream, or the current one for a default stream. The thread that frees need
+// not have the stream's context current, or any context.
 CUcontext context_of_stream(State& s, CUstream stream) {
   CUcontext context = nullptr;
   const Outside named = Outside::unless_default(stream);
@@ -80,7 +80,7 @@ CUcontext context_of_stream(State& s, CUstream stream) {
   return known != nullptr ? known->context : nullptr;
 }
 
-// Behind what the stream has to do now; with its context current.
+// Makes an event behind the work that the stream has now. The stream's context must be current.
 CUresult make_event(CUstream stream, bool per_thread, CUevent* out) {
   const Outside outside = Outside::unless_captured(stream, per_thread);
   CUresult result = GPUROTA_OWN(cuEventCreate)(out, CU_EVENT_DISABLE_TIMING);
@@ -113,7 +113,7 @@ CUresult swap_allocate_pitch(const Place& place, uint64_t width, uint64_t height
 
 namespace {
 
-// Memory that was freed and is of the same room becomes the memory at `out`.
+// Freed memory of the same size class becomes the new allocation at `out`.
 void use_again(State& s, const Place& place, uint64_t size, uint16_t pool, const FreedLater& again,
                CUdeviceptr* out) {
   destroy_event(again.event);
@@ -123,7 +123,7 @@ void use_again(State& s, const Place& place, uint64_t size, uint16_t pool, const
   note(s, place, again.address, size, again.serial, pool);
 }
 
-// Takes memory that another stream has freed, and is done with.
+// Takes memory that another stream has freed and no longer uses.
 bool take_done(State& s, const Place& place, uint64_t size, FreedLater* out) {
   const RelaxedCapture relaxed;
   const auto is_done = [&](const FreedLater& later) {
@@ -136,8 +136,8 @@ bool take_done(State& s, const Place& place, uint64_t size, FreedLater* out) {
   return take_freed(swap_of(s), is_done, out);
 }
 
-// As the driver's pools do when they may not grow: the stream waits for what the memory was freed
-// behind.
+// Does as the driver's pools do when they may not grow: the stream waits for the work behind which
+// the memory was freed.
 bool use_behind_another(State& s, const Place& place, uint64_t size, CUstream stream,
                         bool per_thread, uint16_t pool, CUdeviceptr* out) {
   const GatePass pass(GateClass::kSubmits, stream, per_thread);
@@ -187,7 +187,8 @@ bool swap_free(State& s, uint64_t address, CUresult* result) {
   if (!forget_swapped(s, address, &known)) return false;
   *result = CUDA_SUCCESS;
   swap_unshare(s, address);
-  // While memory moves, nothing uses it; and a block that is being moved is the mover's to end.
+  // While memory moves, nothing uses it, so the free need not wait. The mover ends a block that is
+  // being moved.
   const uint64_t before = swap_of(s).freed_last.load();
   note_ending(s, known.pool, static_cast<int64_t>(known.size));
   const FreedLater later{address,       known.size, 0,          nullptr,   nullptr,
@@ -206,14 +207,14 @@ bool swap_free_async(State& s, uint64_t address, CUstream stream, bool per_threa
                      CUresult* result) {
   Allocation known{};
   if (!forget_swapped(s, address, &known)) return false;
-  // A graph frees what was allocated in it, and nothing else (abi/captures.tsv).
+  // A graph can free only memory that was allocated in it (abi/captures.tsv).
   CUevent event = nullptr;
   CUcontext context = context_of_stream(s, stream);
   const InContext in(context);
   *result = is_capturing(stream, per_thread) ? CUDA_ERROR_INVALID_VALUE
                                              : make_event(stream, per_thread, &event);
   if (*result == CUDA_SUCCESS) {
-    swap_unshare(s, address);  // before another can have it
+    swap_unshare(s, address);  // before another allocation can have it
     note_ending(s, known.pool, static_cast<int64_t>(known.size));
     if (keep_freed(swap_of(s), {address, known.size, key_of_stream(stream, per_thread), event,
                                 context, known.context, 0, known.pool, known.slot})) {

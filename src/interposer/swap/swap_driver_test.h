@@ -1,5 +1,4 @@
-// A driver that is made of host memory and fails where it is told to, for the tests of the mover.
-// Not thread-safe.
+// A fake driver in host memory that fails on request, for the tests of the mover. Not thread-safe.
 #pragma once
 
 #include "interposer/swap/driver_calls.h"
@@ -40,10 +39,10 @@ class FakeDriver {
   bool pins = true;
   std::uint32_t last_traits = 0;
   bool hashes = true, distrusted = false;
-  bool hash_fails = false, copies_fail = false;              // of whole units
+  bool hash_fails = false, copies_fail = false;              // of whole units only
   int hashed = 0;                                            // how often
   std::uint64_t copied_out = 0;                              // bytes, of whole units
-  std::function<void(std::string*, std::uint64_t)> misread;  // what the kernel takes a piece to be
+  std::function<void(std::string*, std::uint64_t)> misread;  // changes what the kernel reads
 
   std::uint64_t physical(bool hosted_only = false) const {
     std::uint64_t sum = 0;
@@ -67,7 +66,7 @@ class FakeDriver {
     }
   }
 
-  // An access as a kernel of the program would make it: a fault where nothing is mapped.
+  // An access as by a kernel of the program. nullptr where nothing is mapped, for a fault.
   char* at(std::uint64_t address) {
     auto it = mapped_.upper_bound(address);
     if (it == mapped_.begin()) return nullptr;
@@ -102,7 +101,7 @@ class FakeDriver {
     of(self).last_traits = traits;
     if (of(self).fails()) return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = ++of(self).last_handle_;
-    std::vector<char> bytes(size / kScale, static_cast<char>(0xee));  // somebody else's
+    std::vector<char> bytes(size / kScale, static_cast<char>(0xee));  // another program's
     of(self).memory_[*handle] =
         std::make_unique<Memory>(Memory{std::move(bytes), 0, (traits & kHosted) != 0});
     return CUDA_SUCCESS;

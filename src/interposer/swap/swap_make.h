@@ -1,4 +1,4 @@
-// Room for memory that moves, and the memory made in it, as one step.
+// Gets room for memory that moves and makes the memory, as one step.
 #pragma once
 
 #include "interposer/gate/gated.h"
@@ -13,12 +13,13 @@ struct SwapRoom {
   uint64_t movable;
   uint64_t hosted;  // in host memory, for good (oversize.cpp)
 };
-// For `bytes` in whole pages. `split`: some of it here and some there will do.
+// Gets room for `bytes`, which are rounded up to whole pages. `split`: the memory may be partly in
+// GPU memory and partly in host memory.
 Answer swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out);
-// Asks for room and, inside the gate, has `make(room, &kept)` make what it is for; `kept`: it needs
-// the room. Room that no memory is in yet cannot be evicted, and the daemon would wait for it: so
-// nobody stands at the gate with it, and what cannot be made at once is asked for again when memory
-// is back. `refused(why)`: there is no room.
+// Asks for room and, inside the gate, calls `make(room, &kept)` to make the memory; `kept`: the
+// memory needs the room. Unused room cannot be evicted, and the daemon would wait for it. So no
+// thread waits at the gate with room: if the gate cannot be passed at once, the room is given back,
+// and asked for again when memory is back. `refused(why)`: there is no room.
 template <typename Make, typename Refused>
 CUresult swap_make(int slot, uint64_t bytes, bool split, Make make, Refused refused) {
   for (;;) {

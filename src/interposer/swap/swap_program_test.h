@@ -1,5 +1,5 @@
-// A program with memory that moves on the driver of swap_driver_test.h, with a checksum for each of
-// its allocations.
+// A program with memory that moves, on the driver of swap_driver_test.h. Keeps a checksum for each
+// of its allocations.
 #pragma once
 
 #include "interposer/swap/mover.h"
@@ -26,8 +26,8 @@ class Swap : public testing::Test {
     write(address);
     return address;
   }
-  // Its first and last bytes and some between; small ones have a byte of their own at this scale or
-  // none.
+  // Writes the first and last bytes of an allocation and some between. At this scale a small
+  // allocation has one byte of its own, or none.
   void write(std::uint64_t address) {
     const std::uint64_t size = live[address];
     if (size < kSmall) return;

@@ -1,5 +1,5 @@
-// Swap memory on a driver that is made of host memory and fails where it is told to: whatever
-// fails, no byte is wrong, and nothing is counted twice.
+// Swap memory on a fake driver that fails on request: whatever fails, no byte is wrong, and nothing
+// is counted twice.
 #include "interposer/swap/swap_program_test.h"
 
 namespace gpurota::interposer::swap_test {
@@ -75,7 +75,7 @@ TEST_F(Swap, SecondEvictionWithoutARunCopiesNothing) {
   const std::uint64_t a = add(64 * kMiB);
   mover().evict(UINT64_MAX);
   mover().restore(UINT64_MAX);
-  *driver.at(a) ^= 1;  // nobody may write while the gate is shut: seen here as not copied
+  *driver.at(a) ^= 1;  // no write is allowed while the gate is shut, so this one is not copied
   mover().evict(UINT64_MAX);
   mover().restore(UINT64_MAX);
   check(a);
@@ -86,7 +86,7 @@ TEST_F(Swap, SecondEvictionWithoutARunCopiesNothing) {
   check(a);
 }
 
-// Beyond the regions: two bounce buffers of 32 MiB, and the piece in which sums are checked.
+// Pinned beside the regions: two bounce buffers of 32 MiB, and the piece in which sums are checked.
 constexpr std::size_t kOtherPins = 3;
 
 TEST_F(Swap, HostMemoryIsPinnedInSmallPiecesAndPageableMemoryIsReachedThroughBounceBuffers) {
@@ -99,7 +99,8 @@ TEST_F(Swap, HostMemoryIsPinnedInSmallPiecesAndPageableMemoryIsReachedThroughBou
   check(a);
 }
 
-// The driver may have it on record, and would not pin what is mapped there next.
+// The driver may still have a record of the old pin, and would not pin memory that is mapped there
+// next.
 TEST_F(Swap, HostMemoryThatLostItsPinIsUnpinnedBeforeItIsGivenBack) {
   add(160 * kMiB);
   host().set_limits(&driver.calls, std::uint64_t{1} << 30, 64 * kMiB);
@@ -132,7 +133,7 @@ TEST_F(Swap, NothingIsPageableWhereAllCanBePinned) {
   EXPECT_EQ(host().pinned_bytes(), 640 * kMiB);
 }
 
-// Room that the daemon gives while a restore is under way does not wait for its end.
+// Room that the daemon gives while a restore is under way is used at once, not after the restore.
 TEST_F(Swap, ARestoreTakesRoomThatComesWhileItIsUnderWay) {
   const std::uint64_t a = add(640 * kMiB);
   ASSERT_EQ(mover().evict(UINT64_MAX).bytes, 640 * kMiB);
@@ -151,7 +152,7 @@ TEST_F(Swap, ARestoreTakesRoomThatComesWhileItIsUnderWay) {
   check(a);
 }
 
-// The driver undoes it with the context that it was pinned in, and says so to nobody.
+// The driver unpins memory with the context in which it was pinned, and tells nobody.
 TEST_F(Swap, HostMemoryThatWasPinnedInAContextThatIsGoneIsPinnedAgain) {
   const std::uint64_t a = add(64 * kMiB);
   EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 64 * kMiB);
@@ -257,8 +258,7 @@ class SwapUnderFailures : public Swap, public testing::WithParamInterface<unsign
     live.erase(it);
   }
 
-  // A turn: all is brought back, however often that fails; then everything is read, and written
-  // anew.
+  // Has a turn: restores all memory, however often that fails, then reads and rewrites everything.
   void run() {
     const double failing = driver.failing;
     for (int tries = 0; space->out_bytes() != 0; ++tries) {
@@ -291,7 +291,7 @@ TEST_P(SwapUnderFailures, NoByteIsWrongAndNothingIsCountedTwice) {
   EXPECT_EQ(space->out_bytes(), 0u);
 }
 
-// Under the thread sanitizer one takes three seconds.
+// One seed takes three seconds under the thread sanitizer.
 #ifdef __SANITIZE_THREAD__
 constexpr unsigned kSeeds = 8;
 #else

@@ -1,11 +1,11 @@
 // The state of a process as a tenant of a swap lease (docs/design/turns.md): its memory that moves,
-// and its messages to the daemon. The swap room's part of the tenant's state
-// (driver/driver_part.h), and so the whole of it.
+// and its messages to the daemon. Extends the tenant's state of driver/driver_part.h, and completes
+// it.
 //
-// Three kinds of threads meet here. The program's allocate, free and stand at the gate. The helper
-// (account/helper.cpp) takes the daemon's messages and calls no CUDA function. The worker
-// (worker.cpp) looks what is in flight, moves memory, and is the only one that says SWAP_HERE and
-// SWAP_STATUS.
+// Three kinds of threads use this state. Threads of the program allocate, free and wait at the
+// gate. The helper (account/helper.cpp) takes the daemon's messages and calls no CUDA function. The
+// worker (worker.cpp) checks for work in flight, moves memory, and is the only thread that sends
+// SWAP_HERE and SWAP_STATUS.
 #pragma once
 
 #include "abi/wire.h"
@@ -30,8 +30,8 @@ struct SwapHasher {
   CUmodule module;
   CUfunction function;
   uint32_t failures;  // to load it
-  char* memory;       // pinned: room for kHashSums sums, and what the kernel is tried out on
-  CUdeviceptr at;     // the same, as kernels see it
+  char* memory;       // pinned: room for kHashSums sums, and for the test of the kernel
+  CUdeviceptr at;     // device address of `memory`
 };
 
 // Memory that moves, of one GPU of the lease.
@@ -40,25 +40,24 @@ struct SwapDevice {
   SwapCalls calls;              // self: this device
   std::atomic<uint32_t> ready;  // `calls` can be used
   CUdevice device;
-  Mutex mutex;  // over making and forgetting what follows
-  CUcontext
-      context;  // of the program's, in which the two below live; nullptr: none yet, or destroyed
+  Mutex mutex;        // guards making and forgetting what follows
+  CUcontext context;  // the program's context of the two below; nullptr: none yet, or destroyed
   CUstream stream;
   CUevent events[kSwapFences];
   std::atomic<uint64_t> last_fence;
   SwapHasher hasher;              // the worker's, with contexts_mutex held
-  std::atomic<uint64_t> evict;    // ordered, and not begun
-  std::atomic<uint64_t> restore;  // room that was told of since the worker last looked
+  std::atomic<uint64_t> evict;    // ordered, but not begun
+  std::atomic<uint64_t> restore;  // room ordered since the worker last checked
 };
 
-// A question for memory. Its thread owns it until it is free again.
+// A request for memory. The thread that asks owns it until the entry is free again.
 struct SwapAsk {
   std::atomic<uint32_t> state;  // futex; kAskFree, …
   uint32_t seq;
   uint32_t slot;
   uint32_t kind;
   uint64_t bytes;
-  uint64_t granted;  // as SWAP_GROWN says it
+  uint64_t granted;  // as SWAP_GROWN says
   uint32_t status;
 };
 inline constexpr uint32_t kAskFree = 0;
@@ -66,15 +65,15 @@ inline constexpr uint32_t kAskTaken = 1;
 inline constexpr uint32_t kAskWaits = 2;
 inline constexpr uint32_t kAskAnswered = 3;
 
-// Memory that was freed in stream order: its stream may have it again at once, everybody else once
-// `event` is done.
+// Memory that was freed in stream order: its stream may use it again at once, others once `event`
+// is done.
 struct FreedLater {
   uint64_t address;
   uint64_t size;    // that it was allocated with
   uint64_t stream;  // key of the stream
-  CUevent event;    // nullptr: freed during a capture, ends when nothing captures and all is done
+  CUevent event;    // nullptr: ends when nothing captures and nothing is in flight
   CUcontext context;
-  uint32_t serial;  // of the context it dies with
+  uint32_t serial;  // of the context it ends with
   uint64_t number;  // counts what is freed later
   uint16_t pool;    // as Allocation::pool
   uint8_t slot;
@@ -87,19 +86,19 @@ struct SharedMemory {
 };
 struct SharedQuestion {
   gpurota_shared_name name;
-  Socket socket;  // to who asks
+  Socket socket;  // to the process that asks
 };
 inline constexpr uint32_t kSwapOpens = 64;
 
 struct SwapShares {
   uint64_t key[2];  // set once, before anybody reads it; 0: this process shares nothing
-  // Over all that follows, and held while descriptors are made, so that their memory is not freed
-  // meanwhile.
+  // Guards all that follows, and is held while descriptors are made, so that their memory is not
+  // freed meanwhile.
   Mutex mutex;
   std::atomic<uint32_t> count;  // memory.size(), readable without the lock
   uint64_t last;
   VaMap<SharedMemory> memory;  // by address
-  Mutex asked_mutex;           // over what others have asked, for the worker: the first `asked`
+  Mutex asked_mutex;           // guards `questions`, of which the first `asked` are open
   SharedQuestion questions[kSwapOpens];
   uint32_t asked;
 };
@@ -108,30 +107,30 @@ struct Swap : MemoryPart {
   SwapDevice devices[GPUROTA_SLOTS];
   SwapShares shares;
 
-  // Over all down to `asks`, and held while a message that changes the books is sent.
+  // Guards all down to `asks`, and is held while a message that changes the books is sent.
   Mutex books_mutex;
-  bool connected;  // SWAP_HERE has been said on this connection
+  bool connected;  // SWAP_HERE has been sent on this connection
   bool hello_due;
   int event_fd;  // + 1; the helper's
   uint64_t event_inode;
   uint32_t ask_seq;
-  std::atomic<uint64_t> given_back;  // counts what gave room back, or will
+  std::atomic<uint64_t> given_back;  // counts frees that gave room back, or will
   SwapAsk asks[kSwapAsks];
 
-  std::atomic<int64_t> away_since;  // ms; 0: the daemon is there
+  std::atomic<int64_t> away_since;  // in ms; 0: the daemon is connected
   std::atomic<uint64_t> host_bytes;
   std::atomic<uint64_t> pinned_bytes;
-  std::atomic<uint64_t> kept_bytes;  // that may be held while nothing is out; 0: not said
-  std::atomic<uint32_t> copy_all;    // nothing is to be hashed
-  std::atomic<uint32_t> takes_turns;  // gpurota_turns, as the daemon has told
-  std::atomic<uint32_t> hash_off;  // it could not be, or came out wrong
-  uint64_t hash_seed;              // of this process; the worker's
+  std::atomic<uint64_t> kept_bytes;   // that may be held while nothing is evicted; 0: not told
+  std::atomic<uint32_t> copy_all;     // nothing is to be hashed
+  std::atomic<uint32_t> takes_turns;  // gpurota_turns, from the daemon
+  std::atomic<uint32_t> hash_off;     // hashing failed, or gave wrong sums
+  uint64_t hash_seed;                 // of this process; the worker's
 
   std::atomic<uint32_t>
       drained;  // nothing is in flight, and nothing can be submitted: memory moves
 
-  Mutex gate_mutex;                    // over who sets the gate
-  bool open_wanted;                    // the daemon has ordered so
+  Mutex gate_mutex;                    // held by a thread that sets the gate
+  bool open_wanted;                    // the daemon has ordered the gate open
   std::atomic<uint32_t> gate_seq;      // of the last order
   std::atomic<int64_t> last_close_ms;  // when a turn was last taken away; 0: never
 
@@ -140,7 +139,7 @@ struct Swap : MemoryPart {
   Mutex freed_mutex;
   Table<FreedLater> freed;
   std::atomic<uint32_t> freed_count;
-  std::atomic<uint32_t> ends_under_way;  // threads that end what was freed
+  std::atomic<uint32_t> ends_under_way;  // threads that are ending freed memory
   std::atomic<uint64_t> freed_last;      // FreedLater::number
   OpenedMemory opened;
 };

@@ -9,7 +9,7 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{9} << 20;  // the last part is a smaller one
+constexpr std::size_t kBytes = std::size_t{9} << 20;  // the last part is smaller
 
 class Touched : public testing::TestWithParam<bool> {};
 

@@ -16,8 +16,8 @@ namespace {
 
 bool in_pages(uint64_t value) { return value % kPageBytes == 0; }
 
-// A plain copy does not bring back compressible memory and tiles of sparse arrays. Memory that can
-// be exported is one handle at the driver, so it must fit one block.
+// A plain copy cannot restore compressible memory and tiles of sparse arrays. Memory that can be
+// exported has one handle of the driver, so it must fit one block.
 bool can_move(const CUmemAllocationProp& prop, uint64_t size, unsigned long long flags) {
   const auto types = static_cast<uint64_t>(static_cast<unsigned>(prop.requestedHandleTypes));
   if (prop.type != CU_MEM_ALLOCATION_TYPE_PINNED || flags != 0 || size == 0 || !in_pages(size)) {
@@ -35,7 +35,7 @@ uint32_t traits_of(const CUmemAllocationProp& prop) {
          (prop.allocFlags.gpuDirectRDMACapable != 0 ? kRdmaCapable : 0);
 }
 
-// Copies need a context, any one, on the GPU. nullptr: there is none.
+// Copies need any context on the GPU. nullptr: there is none.
 SwapDevice* device_for(State& s, int slot) {
   if (swap_of(s).devices[slot].ready.load(std::memory_order_acquire) == 0) {
     Lock lock(swap_of(s).contexts_mutex);
@@ -93,7 +93,7 @@ void forget_mapping(Vmm& v, const AddressRange& at) {
   v.page_count.store(v.pages.size(), std::memory_order_relaxed);
 }
 
-// A mapping less, or one that failed.
+// Counts one mapping less: it was removed, or failed.
 void drop_mapping(State& s, uint64_t id) {
   int64_t credits[GPUROTA_SLOTS] = {};
   {
@@ -120,7 +120,7 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
   const auto make = [&](const SwapRoom& room, bool* kept) {
     const RelaxedCapture relaxed;
     made.traits = traits_of(prop);
-    // No device can register it there.
+    // No device can register host memory.
     if (room.hosted != 0) made.traits = (made.traits & ~kRdmaCapable) | kHosted;
     const CUresult paged = device->space.allocate_pages(size, made.traits, &made.home);
     *kept = paged == CUDA_SUCCESS;
@@ -167,7 +167,7 @@ CUresult virtual_map(State& s, const AddressRange& at, uint64_t offset,
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    space.unmap_alias(memory.home, offset, at.address, at.size);  // if it was mapped
+    space.unmap_alias(memory.home, offset, at.address, at.size);  // in case it was mapped
   }
   drop_mapping(s, id);
   return result;
@@ -188,14 +188,14 @@ CUresult virtual_unmap(State& s, const VirtualFound& found) {
 
 CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAccessDesc* list,
                             size_t count) {
-  constexpr int kKnown = 32;  // devices that there are two bits for
+  constexpr int kKnown = 32;  // devices that have two bits in the mask
   uint64_t mask = 0;
   uint64_t value = 0;
   if (list == nullptr || count == 0 || virtual_cuts(s, range)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
     const CUmemLocation& location = list[i].location;
     if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0 || location.id >= kKnown) {
-      // Nothing that we could say again after a restoring: it stays.
+      // Access that could not be given again after a restore: wire the memory.
       const CUresult stays = virtual_wire_range(s, range);
       if (stays != CUDA_SUCCESS) return stays;
       continue;
@@ -247,11 +247,11 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
     Physical* p = physical_of(memory_of(s).vmm, handle, &id);
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
     memory = *p;
-    ++p->mappings;  // it does not end meanwhile
+    ++p->mappings;  // so that the memory does not end meanwhile
   }
   CUresult result = swap_wire(s, memory.slot, memory.home);
   if (result == CUDA_SUCCESS) {
-    uint64_t handles[2];  // what is one handle for the program has to be one at the driver
+    uint64_t handles[2];  // one handle of the program has to be one of the driver
     const uint32_t count =
         swap_of(s).devices[memory.slot].space.handles(memory.home, 0, 2, handles);
     if (count != 1) {
@@ -281,7 +281,7 @@ CUresult virtual_wire_range(State& s, const AddressRange& range) {
     CUmemGenericAllocationHandle wired = 0;
     CUresult result = CUDA_SUCCESS;
     if (!virtual_find(s, at, &found)) break;
-    if ((found.traits & kHosted) != 0) {  // it stays where it is, anyway
+    if ((found.traits & kHosted) != 0) {  // never moves anyway
       at = virtual_next(s, found.mapping.address + found.mapping.size, end);
       continue;
     }

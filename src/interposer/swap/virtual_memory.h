@@ -1,11 +1,11 @@
 // The program's own virtual memory (cuMemCreate and its family) in a swap lease: memory that moves.
 //
-// Behind a handle of ours (memory/virtual_handles.h) is a range of the device's SwapSpace; each
-// mapping is an alias of its blocks there (swap/alias_table.h). Called by the hooks of the memory
-// room through the table, by swap/vmm_access.cpp and swap/answers.cpp, on any thread.
+// A handle of ours (memory/virtual_handles.h) stands for a range of the device's SwapSpace; each
+// mapping is an alias of the range's blocks (swap/alias_table.h). Called by the memory room's hooks
+// through the table, by swap/vmm_access.cpp and by swap/answers.cpp, on any thread.
 //
 // Making, mapping and giving access wait while memory is away; unmapping and releasing never wait,
-// also while the mover has the block. Memory that another process or a device is given is wired
+// even while the mover has the block. Memory that is given to another process or a device is wired
 // from then on.
 #pragma once
 
@@ -16,12 +16,13 @@
 
 namespace gpurota::interposer {
 
-// False: it cannot move, or nothing can be moved on that GPU yet, and is made as in other leases.
+// False: such memory cannot move, or nothing can be moved on that GPU yet, so it is made as in
+// other leases.
 bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
                     unsigned long long flags, CUmemGenericAllocationHandle* out, CUresult* result);
 CUresult virtual_map(State& s, const AddressRange& at, uint64_t offset,
                      CUmemGenericAllocationHandle handle, unsigned long long flags);
-// One whole mapping.
+// Unmaps one whole mapping.
 CUresult virtual_unmap(State& s, const VirtualFound& found);
 
 CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAccessDesc* list,
@@ -29,16 +30,16 @@ CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAcce
 CUresult virtual_properties(State& s, CUmemGenericAllocationHandle handle,
                             CUmemAllocationProp* out);
 
-// The memory stays where it is from now on, and counts as wired. `out`: the driver's handle.
+// Wires the memory: it never moves again. `out`: the driver's handle.
 CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
                       CUmemGenericAllocationHandle* out);
-// The same, if it was made to be exported as `type`.
+// The same, if the memory was made to be exported as `type`.
 CUresult virtual_export(State& s, CUmemGenericAllocationHandle handle,
                         CUmemAllocationHandleType type, CUmemGenericAllocationHandle* out);
-// All of ours that is mapped in the range.
+// Wires all memory of ours that is mapped in the range.
 CUresult virtual_wire_range(State& s, const AddressRange& range);
 
-// Frees what neither a handle nor a mapping refers to any more. Without Vmm::mutex.
+// Frees memory to which neither a handle nor a mapping refers any more. Without Vmm::mutex held.
 void virtual_end(State& s);
 
 }  // namespace gpurota::interposer

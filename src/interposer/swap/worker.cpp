@@ -17,10 +17,11 @@
 namespace gpurota::interposer {
 namespace {
 
-// How often a round comes: while it drains; while turns are taken, as the end of the work gives the
-// turn away; while nobody took a turn for a while; while the gate is shut and nothing is in flight.
+// The time between rounds: while work drains; while turns are taken, because the end of work gives
+// the turn up; while no turn was taken for a while; while the gate is shut and nothing is in
+// flight.
 constexpr int64_t kDrainingUs = 100;
-constexpr int64_t kSlowDrainingUs = 1000;  // once that takes longer than kQuickMs
+constexpr int64_t kSlowDrainingUs = 1000;  // once draining takes longer than kQuickMs
 constexpr int64_t kQuickMs = 20;
 // The pause between two regions of host memory that are pinned: while turns are taken; and ahead of
 // turns, when the program must not slow down (with 1 ms it lost 1.4 % of its steps).
@@ -29,13 +30,13 @@ constexpr int64_t kPinningAheadUs = 4000;
 constexpr int64_t kTurnsUs = 2000;
 constexpr int64_t kCalmUs = 50000;
 constexpr int64_t kShutUs = 20000;
-constexpr int64_t kTurnsAreTakenMs = 10000;  // after the last one was taken away
+constexpr int64_t kTurnsAreTakenMs = 10000;  // after a turn was last taken away
 constexpr uint64_t kPinnedStep = uint64_t{256} << 20;
-// An order to open while memory is out, and no room for it: the daemon's books are wrong.
+// After an order to open waits for so long while memory is evicted, the daemon's books are wrong.
 constexpr int64_t kWrongBooksMs = 2000;
 
-// Of those that stand at the gate, for a GPU on which nothing is in flight: something on another
-// may wait for them, and they cannot prolong it.
+// Counts the submissions at the gate for a GPU on which nothing is in flight: work on another GPU
+// may wait for such submissions, and they cannot prolong it.
 uint32_t count_ready(const Worker& w, uint32_t waiting) {
   uint32_t ready = 0;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
@@ -46,7 +47,8 @@ uint32_t count_ready(const Worker& w, uint32_t waiting) {
 
 // The gate.
 
-// Whether the last order has been carried out: opening waits until all memory is there.
+// Opens the gate if that is ordered and all memory is resident. Returns whether the last order has
+// been carried out.
 bool carry_out_order(Worker& w, uint32_t* seq) {
   Lock lock(w.swap.gate_mutex);
   *seq = w.swap.gate_seq.load();
@@ -63,7 +65,8 @@ bool carry_out_order(Worker& w, uint32_t* seq) {
   return true;
 }
 
-// A new connection begins with SWAP_HERE, which puts them right.
+// Connects again if the daemon's books are wrong: a new connection begins with SWAP_HERE, which
+// corrects them.
 void correct_books(Worker& w) {
   if (w.cannot_open_since == 0 || now_ms() - w.cannot_open_since < kWrongBooksMs) return;
   GPUROTA_DEBUG("told to open the gate while %llu bytes are out: connecting anew",
@@ -89,7 +92,8 @@ timespec pause(Worker& w, bool more) {
   return {0, static_cast<long>(us) * 1000};
 }
 
-// All that was told belongs to a connection, so a new one is told anew.
+// The state that the daemon has been told belongs to a connection, so all of it is sent again on a
+// new one.
 void begin_connection(Worker& w) {
   {
     Lock lock(w.swap.books_mutex);
@@ -99,16 +103,17 @@ void begin_connection(Worker& w) {
   swap_say_here();
 }
 
-// A program that submits little by little has nothing in flight in most rounds, and is at work all
-// the same.
+// Whether the program has submitted since the last round. A program of small submissions is at work
+// although nothing is in flight in most rounds.
 bool has_submitted(Worker& w) {
   const uint32_t before = w.submissions;
   w.submissions = w.swap.gate.submissions();
   return w.submissions != before && w.swap.gate.state() == GateState::kOpen;
 }
 
-// One round. True: there is more to prepare. The driver is not searched for here: a search takes
-// the loader's lock, and before the program has come to it there is nothing in flight.
+// Runs one round. True: there is more to prepare. The worker does not search for the driver: a
+// search takes the loader's lock, and nothing is in flight before the program has loaded the
+// driver.
 bool run_round(Worker& w) {
   uint32_t seq = 0;
   if (!g_driver_found.load(std::memory_order_acquire)) {
@@ -148,7 +153,7 @@ void* run_worker(void* argument) {
 
 }  // namespace
 
-// Nobody inside first: what was submitted is then in a stream.
+// First checks that no thread is inside the gate: all submitted work is then in a stream.
 bool is_busy(Worker& w) {
   const bool inside = !w.swap.gate.wait_inside(now_ms());
   Lock lock(w.swap.contexts_mutex);
@@ -160,7 +165,7 @@ void tell(Worker& w, uint32_t seq) {
   const uint32_t waiting = w.swap.gate.waiting();
   const uint32_t ready = count_ready(w, waiting);
   const uint64_t pinned = pinned_bytes(w.swap);
-  // While regions are pinned one after the other, not each is reported.
+  // While regions are pinned one after the other, only steps of kPinnedStep are reported.
   const bool pinned_differs =
       w.prepares ? pinned / kPinnedStep != w.told_pinned / kPinnedStep : pinned != w.told_pinned;
   if (w.told && seq == w.told_seq && w.busy == w.told_busy && waiting == w.told_waiting &&

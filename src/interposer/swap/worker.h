@@ -1,18 +1,17 @@
-// The second thread of our own in a swap tenant, the worker, looks whether anything is in flight
-// and tells the daemon, evicts and restores, opens the gate, and has host memory ready. The worker
-// calls CUDA functions, in relaxed capture mode; none that waits for work of the program's.
+// The worker, the second thread of our own in a swap tenant, checks for work in flight and tells
+// the daemon, evicts and restores, opens the gate, and prepares host memory. The worker calls CUDA
+// functions in relaxed capture mode, but none that waits for work of the program.
 #pragma once
 
 #include "interposer/account/state.h"
 
 namespace gpurota::interposer {
 
-// The first WELCOME says that the lease is a swap lease: shuts the gate and starts the worker. With
-// Link::mutex held. False: no thread to be had; the lease cannot be used.
+// Shuts the gate and starts the worker, once the first WELCOME says that the lease is a swap lease.
+// With Link::mutex held. False: no thread could be started, so the lease cannot be used.
 bool begin_swapping(State& s);
 
-// A context is gone, or emptied: what was known in it is no more. With GatePart::contexts_mutex
-// held.
+// Forgets what lived in a context that is gone or was reset. With GatePart::contexts_mutex held.
 void swap_forget_context(CUcontext context);
 
 }  // namespace gpurota::interposer
