@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""filler.py DIST [ROUNDS [MIB]]: how soon a filler makes way, on the GPU that is there (or on the
-simulated one, inside gpurota-sim).
+"""filler.py DIST [ROUNDS [MIB]]: how soon a filler leaves, on the machine's GPU (or on the
+simulated GPU, inside gpurota-sim).
 
-DIST is what tests/gpu/pack.sh made, or the prefix of an installation. A filler (`gpurota burn
---hold`, 88 % of the first GPU) is on; then, in turns,
-  lease    `gpurota run` of a program that allocates 90 % at once: from the request to that
+DIST is the output of tests/gpu/pack.sh, or the prefix of an installation. The program starts its
+own daemon and prints a Markdown table. First, a filler (`gpurota burn --hold`, 88 % of the first
+GPU) runs; then, in turn,
+  lease    `gpurota run` of a program that allocates 90 % at once: the time from the request to the
            allocation, beside the same without a filler. The request must never be refused.
-  foreign  a process without a lease makes a context: from that to the end of the filler's process,
-           and until the driver lists it no more and its memory is back.
-Then fillers that work without a pause and write down when each piece of their work has ended:
-  foreign  from the stranger's context to the end of the last piece, of a filler that is ended;
-and of one that is moved out and back (--on-yield evict), of MIB or of 22 % of the host's memory,
-of which 256 MiB change,
-  lease    the same with a lease of 95 % of the memory (a whole GPU would end the filler);
-  foreign  from the stranger's context to the end of the last piece, and to all of the filler's
-           memory being out;
-  back     from the decision that it goes on to all of its memory being there.
-A daemon of its own; prints a Markdown table; the exit status is the number of newcomers that were
-refused, or of fillers that did not leave within 10 s. With KEEP=FOLDER the daemon's log and events,
-what the moved filler's library says (GPUROTA_DEBUG), and when strangers came, by the wall clock,
-are left there.
+  foreign  a process without a lease makes a context: the time from the context to the end of the
+           filler's process, and until the driver does not list it and its memory is free.
+Second, a filler that works without a pause, and records when each piece of its work has ended:
+  foreign  the time from the foreign context to the end of the filler's last piece.
+Third, a filler that works in the same way, but is evicted and restored (--on-yield evict). Its
+memory is MIB, or 22 % of the host's memory, of which 256 MiB change:
+  lease    as above, with a lease of 95 % of the memory (a whole GPU would end the filler);
+  foreign  the time from the foreign context to the end of the last piece, and until the filler's
+           memory is evicted (less than 1 GiB is left);
+  back     the time from the decision that the filler continues to 90 % of its memory restored.
+The exit status is the number of newcomers that were refused, of fillers that did not leave within
+10 s (20 s if they work), and of fillers that did not come back. With KEEP=FOLDER, the folder keeps
+the daemon's log and events, the debug output of the moved filler's library (GPUROTA_DEBUG), and the
+wall-clock times at which foreign processes came.
 """
 import ctypes
 import json
@@ -251,8 +252,8 @@ class Bench:
         started, made, allocated = map(float, words[1:4])
         return {"granted": started - begun, "allocated": allocated - begun}
 
-    # The result of `measure` for the filler's pid and the time at which a foreign process has its
-    # context; None is a failure.
+    # Calls `measure` with the filler's pid and the time at which a foreign process has its context,
+    # and returns the result. None is a failure.
     def beside_stranger(self, measure, complaint):
         pid = self.filler_pid()
         process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"],

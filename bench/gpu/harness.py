@@ -1,5 +1,6 @@
-"""What the measurements of turns share: a daemon of its own, programs in swap leases, and switches
-as `gpurota turns` tells them. One GPU (`Bench.gpu`), whose memory is taken as `Bench.capacity` GiB.
+"""The common part of the measurements of turns: a private daemon, programs in swap leases, and
+switches as `gpurota turns` reports them. One GPU (`Bench.gpu`); `Bench.capacity` GiB of its memory
+are managed.
 """
 import argparse
 import contextlib
@@ -28,7 +29,7 @@ def percentile(values, share):
 
 
 class Bench:
-    """The daemon, and the programs that were started under it."""
+    """A private daemon, and the programs that were started under it."""
 
     def __init__(self, description, parts, extra=()):
         options = argparse.ArgumentParser(description=description,
@@ -152,7 +153,7 @@ class Watched:
 
 
 class Program:
-    """A program that prints ready, begins on request, and ends with a line of JSON. In a swap lease, or bare."""
+    """A program in a swap lease, or bare: prints "ready", begins on request, ends with JSON."""
 
     def __init__(self, bench, name, command, swap=True, options=(), gpus=None, **environment):
         bench.running.append(self)
@@ -186,7 +187,7 @@ class Program:
 
 
 def run_together(programs, meanwhile=contextlib.nullcontext()):
-    """Seconds until all are done, and their output. All of them check their memory."""
+    """Returns the seconds until all are done, and their outputs. Each checks its memory."""
     for program in programs:
         program.wait_ready()
     with meanwhile:

@@ -2,12 +2,16 @@
 from the same run.
 
 usage: sharing.py DIST [--out FOLDER] [--gpu N] [PART…]
-    interactive   a request every 200 ms beside a training, together more than the memory: latencies, and what is left of the training
-    pairs         two programs that both fit: the sum of what each reaches of its rate alone, with the driver's slicing and with turns
+    interactive   a request every 200 ms beside a training, together more than the memory:
+                  latencies, and the training's throughput
+    pairs         two programs that both fit: the sum of their rates, each relative to its rate
+                  alone, with the driver's slicing and with turns
     stalls        how long launches take while host memory is pinned in the background
-    collectives   two leases of two ranks each (NCCL) on two GPUs under turns: both go on, and their sums are right
-DIST is what tests/gpu/pack.sh made. The GPU's memory is taken as 24 GiB (`gpurota set --capacity`);
-`collectives` needs two GPUs. Exits with the number of parts that found wrong bytes or did not end.
+    collectives   two leases of two ranks each (NCCL) on two GPUs under turns: both make progress,
+                  and their sums are right
+DIST is the output of tests/gpu/pack.sh. 24 GiB of the GPU's memory are managed (`gpurota set
+--capacity`); `collectives` needs two GPUs. Exits with the number of parts that found wrong bytes or
+did not end.
 """
 import sys
 

@@ -1,8 +1,8 @@
-"""Two ranks on two GPUs in one lease, which reduce together again and again: what one rank waits
-for the other must send.
+"""Two ranks on two GPUs in one lease, which repeatedly reduce together: each rank waits for data
+that the other must send.
 
-usage: sharing_ranks.py SECONDS GIB    GIB of memory each rank holds beside it, checked at the end
-Says ready, begins when told to; prints one line of JSON: rounds, wrong parts and sums.
+usage: sharing_ranks.py SECONDS GIB    GIB of memory that each rank also holds, checked at the end
+Prints "ready", begins on request, and prints one line of JSON: rounds, wrong parts and sums.
 """
 import json
 import os

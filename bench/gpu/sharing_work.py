@@ -1,14 +1,14 @@
-"""Work of one kind for a while, and how fast it went: what two programs on one GPU leave each
-other.
+"""Work of one kind for a while, and its rate, which shows how much two programs on one GPU slow
+each other down.
 
-usage: sharing_work.py KIND SECONDS [GIB]    GIB of memory that is held beside it, and checked at the end
+usage: sharing_work.py KIND SECONDS [GIB]    GIB of memory that is also held, checked at the end
     train      a small transformer, steps; many short kernels
-    infer      the same, forward only, and a pause of the CPU after each
+    infer      the same model, forward only, with a pause of the CPU after each step
     matmul     large matrix products; fills the multiprocessors
     memory     passes over 2 GiB; fills the memory bus
     launch     tiny kernels one by one: also how long each launch took
-Says ready, begins when told to; prints one line of JSON: done, seconds, rate, wrong, launch times
-in us if asked for.
+Prints "ready", begins on request, and prints one line of JSON: done, seconds, rate, wrong, and for
+`launch` the launch times in us.
 """
 import json
 import sys

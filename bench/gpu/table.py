@@ -1,8 +1,8 @@
 """The best of the rounds that run.sh left in a directory, as a Markdown table.
 
-The best and not the median: on a machine whose clock changes between rounds a median compares clocks.
-The rows `probe_…` time driver calls that gpurota does not touch: where they differ between the columns, so
-does the clock; read the rows above them with that in mind."""
+The best and not the median: on a machine whose clock changes between rounds a median compares
+clocks. The rows `probe_…` time driver calls that gpurota does not intercept. If these rows differ
+between columns, the clock differs, too, and so do the rows above them."""
 import glob
 import json
 import sys

@@ -1,16 +1,19 @@
-"""What turns cost and win on a real GPU: each figure beside its bound or baseline from the same
-run.
+"""The costs and gains of turns on a real GPU: each figure beside its bound or baseline from
+the same run.
 
 usage: turns.py DIST [--out FOLDER] [--gpu N] [PART…]
-    handover   two programs that hand a whole GPU's memory to each other, beside what the bus can do
-    gate       turns without moving: both fit
-    table      nvshare's own table: jobs with phases, together 1.8 times the memory, against one after the other
+    handover   two programs that hand a whole GPU's memory to each other, against the bus's speed
+    gate       turns without moving memory: both programs fit
+    table      nvshare's own table: jobs with phases, together 1.8 times the memory, against one
+               after the other
     losses     a training with at least 100 evictions, against itself alone (twice)
     overhead   a program alone in a swap lease, against the bare driver
-    oversize   a program of 1.5 times the memory, the rest of which lies in host memory: its checksums, and how slow it is
-    clean      an inference server with 20 GiB of weights that is evicted again and again: how long, what is copied
-DIST is what tests/gpu/pack.sh made. The GPU's memory is taken as 24 GiB (`gpurota set --capacity`).
-Exits with the number of parts that found wrong bytes or did not end.
+    oversize   a program of 1.5 times the memory, with the rest in host memory: its checksums, and
+               its slowdown
+    clean      an inference server with 20 GiB of weights that is evicted repeatedly: the time, and
+               the bytes copied
+DIST is the output of tests/gpu/pack.sh. 24 GiB of the GPU's memory are managed (`gpurota set
+--capacity`). Exits with the number of parts that found wrong bytes or did not end.
 """
 import json
 import os
@@ -36,7 +39,7 @@ def job(name, gib, phases, passes, pause, swap=True, options=()):
 
 
 def handover():
-    gib = bench.capacity - 2.5  # the limit of a swap lease, less the context
+    gib = bench.capacity - 2.5  # the limit of a swap lease, without the context
     bench.set_gpu(capacity=f"{bench.capacity}G", quantum="2s", turns="auto")
     programs = [job(f"handover_{i}", gib, 1, 2500, 0) for i in range(2)]
     for program in programs:

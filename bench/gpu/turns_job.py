@@ -1,7 +1,7 @@
 """A job with phases: GPU work on all of its memory, then a pause. Every element is checked at the
 end.
 
-usage: turns_job.py GIB PHASES PASSES PAUSE_S    PASSES over the memory are the work of a phase
+usage: turns_job.py GIB PHASES PASSES PAUSE_S    a phase's work is PASSES over the memory
 Prints one line of JSON: seconds from the first phase to the last, passes, parts with wrong
 elements.
 """
@@ -29,6 +29,6 @@ for phase in range(phases):
         time.sleep(pause)
 seconds = time.monotonic() - begun
 expected = float(phases * passes)
-# needs no memory
+# min() and max() need no extra memory
 wrong = sum(part.min().item() != expected or part.max().item() != expected for part in parts)
 print(json.dumps({"seconds": seconds, "passes": phases * passes, "wrong": wrong}), flush=True)

@@ -1,4 +1,4 @@
-"""A program that works on all of its memory until its time is over. Every element is checked then.
+"""A program that works on all of its memory for a given time, and then checks every element.
 
 usage: turns_load.py GIB SECONDS dirty|clean    clean: memory is read only
 Prints one line of JSON: passes over the memory, parts with wrong elements.

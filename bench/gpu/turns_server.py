@@ -1,10 +1,10 @@
-"""An inference server as turns see it: weights that never change, activations that always do. All
+"""The memory of an inference server: weights that never change, and activations that always do. All
 weights are checked at the end.
 
 usage: turns_server.py GIB SECONDS [MIB [PERIOD_MS]]    GIB of weights, MIB of activations (256)
-With PERIOD_MS requests come so often, whether the one before is answered or not; without, one after
-the other. Says ready, begins when told to; prints one line of JSON: requests, parts with wrong
-weights, and the latency of each request in ms, from when it came.
+With PERIOD_MS a request comes that often, even if the one before is not answered yet; otherwise
+requests come one after the other. Prints "ready", begins on request, and prints one line of JSON:
+requests, parts with wrong weights, and the latency of each request in ms, from its arrival.
 """
 import json
 import sys

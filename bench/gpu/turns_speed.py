@@ -1,4 +1,4 @@
-"""How fast memory moves in turns, with the settings as they come and with all of it pinned.
+"""How fast memory moves in turns, with the default settings, and with all memory pinned.
 
 usage: turns_speed.py DIST [--pinned default,all,none] [--out FOLDER] [--gpu N] [PART...]
     two        two programs of 22.5 GiB on 25 GiB, dirty
@@ -9,9 +9,9 @@ usage: turns_speed.py DIST [--pinned default,all,none] [--out FOLDER] [--gpu N] 
     pinning    steps a second of a program of 16 GiB before, while and after host memory is pinned
                ahead for it, because another lease takes 8 of 30 GiB
 Programs begin 10 s after the last of them has its memory. For each part: the first switch that
-moves most of a program, the second, and the median of the next ten, in seconds and as a ratio to
-pinned copies both ways of the same run.
-DIST is what tests/gpu/pack.sh made. Exits with the number of parts that failed.
+moves most of a program's memory, the second, and the median of the next ten, in seconds and as a
+ratio to pinned copies, both ways at once, in the same run.
+DIST is the output of tests/gpu/pack.sh. Exits with the number of parts that failed.
 """
 import statistics
 import sys

@@ -1,7 +1,7 @@
-"""A training whose losses are the same to the last bit each time it is run alone: any byte that a
+"""A training whose losses are the same to the last bit in each run alone, so that any byte that a
 move loses shows.
 
-usage: turns_train.py STEPS [MIB]    MIB of weights that are only carried along, to be moved each time
+usage: turns_train.py STEPS [MIB]    MIB of weights without use, to be moved each time
 Prints the losses' digest and the last one as JSON.
 """
 import hashlib
