@@ -176,7 +176,7 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
         launch(job);
         break;
       case jobs::Action::kTerminate:
-        items_.stop(job);
+        if (job.spec.is_array()) items_.stop(job);
         supervisor_.end(job.id);
         break;
       case jobs::Action::kKill:
