@@ -85,15 +85,17 @@ void Scene::open(unsigned capturing_flags) {
   need(cuEventRecord(done, unrelated));
 }
 
-void Scene::clean_up() {
+void Scene::clean_up(bool only_ended) {
   // If the call began a capture, end that first: nothing else could be cleaned up during it.
-  if (unrelated != nullptr && is_capturing(unrelated)) (void)cuStreamEndCapture(unrelated, &ended);
+  if (!only_ended && unrelated != nullptr && is_capturing(unrelated)) {
+    (void)cuStreamEndCapture(unrelated, &ended);
+  }
   drop(ended, cuGraphDestroy);
   for (; pushed > 0; --pushed) {
     CUcontext popped = nullptr;
     (void)cuCtxPopCurrent_v2(&popped);
   }
-  (void)cuCtxSynchronize();
+  if (!only_ended) (void)cuCtxSynchronize();
   graph_pointer = 0;
   drop(new_context, cuCtxDestroy_v2);
   drop(pointer, cuMemFree_v2);

@@ -72,7 +72,8 @@ struct Scene {
 
   bool set_up();  // once; makes the context current
   void open(unsigned capturing_flags);
-  void clean_up();  // call it in the thread that made the call
+  // `only_ended`: makes no calls but those that end what the call made.
+  void clean_up(bool only_ended = false);  // call it in the thread that made the call
   void close();
 };
 
