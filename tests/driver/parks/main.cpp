@@ -7,9 +7,9 @@
 // from before the lock until after the unlock. With "habits", a process has one kind of memory,
 // object or state. Prints a line for each, tab separated; of several rounds, how often each outcome
 // was seen. Columns of calls: function, aim, while locked, while parked (waits, or answers and
-// how), outcomes. Columns of habits: name, most seconds out, most seconds back, outcomes. Outcome
-// "goes on", or the step that failed with its result, and the end of the process. Exit code: 0;
-// 2 if the driver is not usable.
+// how), outcomes. Columns of habits: name, most seconds out, most seconds back, outcomes. An
+// outcome is "goes on", or the step that failed with its result, and the end of the process. Exit
+// code: 0; 2 if the driver is not usable.
 #include "tests/driver/parks/park.h"
 
 #include <algorithm>
