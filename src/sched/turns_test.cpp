@@ -126,7 +126,8 @@ TEST_F(TurnsTest, ALeaseWhoseMemoryMovesSlowlyHasLongerTurns) {
   }
   pass(seconds(1000));
   std::map<LeaseId, double> took;  // seconds of the last switch to it
-  for (const SwitchRecord& each : turns.view().front().switches) {
+  const std::vector<GpuView> gpus = turns.view();
+  for (const SwitchRecord& each : gpus.front().switches) {
     took[each.to] = std::chrono::duration<double>(each.moved.took).count();
   }
   EXPECT_GT(took[kLeaseC], 3 * took[kLeaseA]);
