@@ -41,13 +41,8 @@ const char* name_of(Outcome outcome) {
   return "unmeasured";
 }
 
-std::vector<Call> all_calls(const std::string& only) {
-  std::vector<Call> calls;
-  captures::add_memory_calls(calls);
-  captures::add_mapping_calls(calls);
-  captures::add_stream_calls(calls);
-  captures::add_context_calls(calls);
-  captures::add_code_calls(calls);
+std::vector<Call> calls_to_measure(const std::string& only) {
+  std::vector<Call> calls = captures::all_calls();
   std::erase_if(calls, [&](const Call& call) {
     const std::string name = call.function;
     if (name.rfind(only, 0) != 0) return true;
@@ -142,7 +137,7 @@ int main(int argc, char** argv) {
   }
   const auto begun = std::chrono::steady_clock::now();
   if (!load_driver()) return 2;  // only looks them up: child processes use the driver
-  const std::vector<Call> calls = all_calls(options.only);
+  const std::vector<Call> calls = calls_to_measure(options.only);
   std::vector<Cell> cells;
   for (const Call& call : calls) {
     for (const Cell& cell : cells_of(call)) cells.push_back(cell);

@@ -58,6 +58,16 @@ void drop_mapping(Scene& s) {
 
 }  // namespace
 
+std::vector<Call> all_calls() {
+  std::vector<Call> calls;
+  add_memory_calls(calls);
+  add_mapping_calls(calls);
+  add_stream_calls(calls);
+  add_context_calls(calls);
+  add_code_calls(calls);
+  return calls;
+}
+
 bool Scene::set_up() {
   pageable = std::aligned_alloc(4096, kBytes);
   const CUresult results[] = {

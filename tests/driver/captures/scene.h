@@ -95,6 +95,8 @@ void add_mapping_calls(std::vector<Call>& calls);
 void add_stream_calls(std::vector<Call>& calls);
 void add_context_calls(std::vector<Call>& calls);
 void add_code_calls(std::vector<Call>& calls);
+// The calls of all these files.
+std::vector<Call> all_calls();
 
 // For a call that destroys the object in `slot`.
 template <class T>

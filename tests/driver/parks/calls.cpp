@@ -13,13 +13,8 @@ using captures::Scene;
 
 constexpr std::size_t kPattern = std::size_t{1} << 20;
 
-std::vector<Call> all_calls() {
-  std::vector<Call> calls;
-  captures::add_memory_calls(calls);
-  captures::add_mapping_calls(calls);
-  captures::add_stream_calls(calls);
-  captures::add_context_calls(calls);
-  captures::add_code_calls(calls);
+std::vector<Call> calls_to_measure() {
+  std::vector<Call> calls = captures::all_calls();
   // Without a capture, what is aimed at a capturing stream is the same as at any other.
   std::erase_if(calls, [](const Call& call) {
     return call.joins || call.inside || call.aim.find("captur") != std::string::npos ||
@@ -58,12 +53,12 @@ class Pattern {
 
 std::vector<std::string> names_of_calls() {
   std::vector<std::string> names;
-  for (const Call& call : all_calls()) names.push_back(name_of(call));
+  for (const Call& call : calls_to_measure()) names.push_back(name_of(call));
   return names;
 }
 
 int call_without_pause(Page& page, std::size_t index) {
-  const Call call = all_calls().at(index);
+  const Call call = calls_to_measure().at(index);
   Scene scene;
   Pattern pattern;
   if (!scene.set_up() || !pattern.make()) {
