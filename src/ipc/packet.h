@@ -36,9 +36,9 @@ Result<Received> receive_packet(int fd, std::span<std::byte> buffer, std::size_t
 Result<IoState> send_packet(int fd, std::span<const std::byte> bytes,
                             std::span<const int> fds = {});
 
-// Whether receive_packet() would return at once, also if only to tell that the peer is gone.
+// Whether receive_packet() would return at once, with a packet or because the peer is gone.
 bool has_packet(int fd);
-// Whether the peer has not read all that was sent to it.
+// Whether some of what was sent to the peer is still unread.
 bool has_unread(int fd);
 
 // A stream's write: how many bytes the socket took, 0 with kWouldBlock or kClosed.

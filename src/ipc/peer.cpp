@@ -112,7 +112,7 @@ Result<Peer> read_peer(int fd) {
   }
   if (!pidfd) return tl::unexpected<Error>(std::move(pidfd).error());
   const auto stat = read_proc_stat(credentials.pid);
-  // If the process lives now, what was read by its pid was its own.
+  // A process that is still alive has kept its pid, so `stat` is its own.
   if (has_ended(*pidfd)) return peer_ended();
   if (stat) peer.process.start_ticks = stat->start_ticks;
   return peer;

@@ -32,9 +32,9 @@ Result<uid_t> read_peer_uid(int fd);
 // The two ways to the pidfd, separate for the tests. kGone if the process has ended, kUnavailable
 // if the kernel cannot tell.
 Result<Fd> read_peer_pidfd(int fd);  // Linux 6.5 and newer: exact
-// By pid. Refused if that process started after this call began, or is not of the user who
-// connected, as it is then not the one that connected. Only a later process of the same user can
-// still be mistaken for the peer.
+// By pid. Fails if the process with this pid started after this call began, or is not of the user
+// who connected: such a process is not the one that connected. A process of the same user that got
+// the pid before this call can still be mistaken for the peer.
 Result<Fd> open_peer_pidfd(pid_t pid, uid_t uid);
 // The present time, in the unit in which /proc tells when a process started.
 std::uint64_t ticks_since_boot();

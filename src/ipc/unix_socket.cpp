@@ -90,7 +90,7 @@ tl::unexpected<Error> bad_passed(const std::string& path, std::string_view what)
                   path, what));
 }
 
-// Checks that a passed socket is as a listener of ours would be.
+// Checks that a passed socket is like one that we would make ourselves.
 Result<void> check_passed(const std::string& path, const ListenOptions& options) {
   const int fd = options.passed;
   const char* const wanted =

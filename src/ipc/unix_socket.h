@@ -25,9 +25,9 @@ struct ListenOptions {
 class Listener {
  public:
   // Nobody can connect before mode and group are set. The socket file of a daemon that died is
-  // replaced. A socket that answers, or a file that is not a socket, is an error that says so. So
-  // is a passed socket that is not of the type, not at the path, or not ours. The file of a passed
-  // socket is given mode and group, but somebody may have connected before that.
+  // replaced. A socket that answers, or a file that is not a socket, is an error that says so. A
+  // passed socket of another type, at another path or of another user is an error too. The file of
+  // a passed socket is given mode and group, but somebody may have connected before that.
   static Result<Listener> make(const std::string& path, const ListenOptions& options);
 
   Listener(Listener&& other) noexcept = default;
