@@ -1,5 +1,5 @@
 // NVML's figures of a board (GpuFigures): power, temperature, clocks, errors, and how busy each
-// process keeps it. Each of these is left out where the driver does not tell. Used by NvmlProbe;
+// process keeps it. A figure that the driver does not report is left out. Used by NvmlProbe;
 // blocking, for one GPU and one thread.
 #pragma once
 
@@ -20,7 +20,8 @@ class EventSet {
   EventSet(const EventSet&) = delete;
   EventSet& operator=(const EventSet&) = delete;
   ~EventSet();
-  // Whether NVML reports `types` of `device` in this set from now on. Called once.
+  // Asks NVML to report events of `types` for `device` in this set; false if NVML cannot. Called
+  // once.
   bool open(const NvmlTable& table, Device device, unsigned long long types);
   nvmlEventSet_t get() const { return set_; }
   void forget() { set_ = nullptr; }

@@ -256,7 +256,7 @@ GpuSample NvmlProbe::read_sample(const GpuInfo& gpu) {
   if (r == NVML_SUCCESS) {
     what = "cannot read its memory";
     r = read_memory(device, memory);
-    // A GPU with memory of its own must tell it: memory that is not told is not free.
+    // A GPU with memory of its own must report it: memory that is not reported is not free.
     if (r == NVML_SUCCESS && !memory && !gpu.unified) r = NVML_ERROR_NOT_SUPPORTED;
   }
   if (r == NVML_SUCCESS) {

@@ -3,7 +3,7 @@
 //
 // The driver is loaded and initialised by the first call that finds it, so the daemon may be
 // started before the driver. Memory sizes exclude what the driver reserves for itself (0.4 GiB of
-// an H100), so each is what can be promised, and what CUDA says the GPU has.
+// an H100), so a size is what leases can use, and what CUDA reports.
 #pragma once
 
 #include "nvml/nvml_figures.h"

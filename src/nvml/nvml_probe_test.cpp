@@ -298,8 +298,7 @@ TEST_F(NvmlProbeTest, WithoutTheNewMemoryQueryTheOldOneServes) {
   EXPECT_EQ(sample.used, gib(11));
 }
 
-// GB10: a driver that does not tell the memory of a GPU without memory of its own does not mean
-// zero.
+// On GB10, which has no memory of its own, an unreported size is not a size of zero.
 TEST_F(NvmlProbeTest, UnreportedMemoryIsTheMachines) {
   fake.memory_v2 = fake.memory_v1 = NVML_ERROR_NOT_SUPPORTED;
   fake.devices[0].compute = {{10, kGiB64, 0, 0}};

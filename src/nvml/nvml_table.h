@@ -31,7 +31,7 @@ struct EventFunctions {
   bool all() const { return create && free && add && wait; }
 };
 
-// All functions may be null except the first group, which every driver since Pascal's days has.
+// All functions may be null except the first group, which every driver since Pascal has.
 struct NvmlTable {
   nvmlReturn_t (*init)() = nullptr;
   nvmlReturn_t (*shutdown)() = nullptr;
