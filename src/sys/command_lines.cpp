@@ -99,7 +99,7 @@ void CommandLines::take(pid_t pid, std::uint64_t start_ticks,
   if (known == known_.end() || known->second.start_ticks != start_ticks) return;
   known->second.reading = false;
   known->second.answered = true;
-  // A command line read before stays when the process has ended.
+  // The last command line of a process stays when the process has ended.
   if (!words || known->second.words == words) return;
   known->second.words = std::move(words);
   ++changes_;

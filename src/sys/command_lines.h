@@ -2,8 +2,8 @@
 //
 // Reading /proc/PID/cmdline takes the lock of that process's address space, which the process
 // itself can hold as long as it likes. So workers read, one for each user (user_workers.h), and
-// meanwhile callers get the last text read. Bounded: the user with the most known processes loses
-// one first.
+// meanwhile callers get the last text read. The number of known processes is bounded: the user with
+// the most of them loses one first.
 #pragma once
 
 #include "base/result.h"
@@ -27,8 +27,8 @@ std::optional<std::vector<std::string>> read_command_line(pid_t pid, std::uint64
 class CommandLines {
  public:
   static constexpr std::size_t kMostProcesses = 4096;
-  // For this long a line is not read again. Read again later, because a process may change its
-  // title or execute another program.
+  // A line is not read again for this long, and is read again after that because a process may
+  // change its title or execute another program.
   static constexpr Duration kFresh = std::chrono::seconds(5);
   // A first read may keep the caller waiting for this long.
   static constexpr Duration kPatience = std::chrono::milliseconds(100);
@@ -36,7 +36,7 @@ class CommandLines {
   // Runs on a worker, where it may outlive this object.
   using Read = std::function<std::optional<std::vector<std::string>>(pid_t, std::uint64_t)>;
 
-  // `loop` must outlive this.
+  // `loop` must outlive this object.
   explicit CommandLines(ports::EventLoop& loop, Read read = read_command_line);
 
   // Like ports::Processes::command_of, for the process with this pid, user and start time.

@@ -19,8 +19,8 @@ namespace {
 class PassedSocketsTest : public ::testing::Test {
  protected:
   // Does in a child what systemd does between fork and exec, then calls `body`, whose result is the
-  // exit code. A child, because the descriptors have fixed numbers, which this process uses for
-  // others.
+  // exit code. A child is needed because systemd passes descriptors by fixed numbers, which this
+  // process uses for other files.
   static bool in_child(const std::vector<int>& sockets, const char* names,
                        bool (*body)(const std::vector<std::string>& paths),
                        const std::vector<std::string>& paths) {

@@ -1,4 +1,4 @@
-// Many descriptors behind one: an epoll of their own, which the event loop watches as one source.
+// Watches many descriptors by an epoll of its own, which the event loop watches as one source.
 //
 // For the connections of clients. sd-event asks the kernel for everything that is ready before each
 // callback, so with a thousand ready connections each callback pays for a thousand. A PollSet takes

@@ -41,7 +41,8 @@ tl::unexpected<Error> out_of_descriptors(int error_number) {
 }
 
 // The error for a process that could not be read; `why` is errno. With hidepid, a hidden process
-// and an ended one look the same in /proc. A shortage of descriptors means neither.
+// and an ended one look the same in /proc. A shortage of descriptors says nothing about the
+// process.
 tl::unexpected<Error> unreadable(pid_t pid, int why) {
   if (is_shortage(why)) return out_of_descriptors(why);
   if (::kill(pid, 0) == 0 || errno == EPERM) {
@@ -212,8 +213,8 @@ Result<std::vector<std::string>> SystemProcesses::command_of(pid_t pid) {
 }
 
 // Searches the children of the parent's first thread; without other threads these are all its
-// children. The kernel lists the oldest first, and the caller has just made the child. So only the
-// newest are examined, as a user may have ten thousand.
+// children. The kernel lists the oldest child first, and the wanted child has just been made. Only
+// the newest children are examined, because a process may have ten thousand.
 Result<pid_t> SystemProcesses::child_called(const ports::ProcessId& parent, pid_t number) {
   const std::size_t depth = numbers_of(parent.pid).size();
   if (depth <= 1) return number;

@@ -1,10 +1,10 @@
 // A worker for each user, for reads that the user's processes can delay as long as they like
-// (process_image.h, command_lines.h). A user who does so delays only reads of their own processes.
-// State thread only.
+// (process_image.h, command_lines.h). A user whose processes delay a read delays only reads of that
+// user's processes. State thread only.
 //
-// A read that hangs forever costs its thread. There are at most kMost threads. Idle ones end when a
-// further user needs a thread; while all are busy, nothing is read for further users. The log says
-// so once.
+// A read that hangs forever costs its thread. There are at most kMost threads. An idle thread ends
+// when a further user needs one; while all are busy, nothing is read for further users, which the
+// log reports once.
 #pragma once
 
 #include "core/time.h"
@@ -25,13 +25,14 @@ class UserWorkers {
  public:
   static constexpr std::size_t kMost = 64;
   static constexpr std::size_t kMostWaiting = 1024;  // reads of one user
-  // A read that takes longer is logged, once until that user's reads progress again.
+  // A read that takes longer is logged. A further warning for the same user comes only after a read
+  // of that user has ended.
   static constexpr Duration kPatience = std::chrono::seconds(5);
   // tidy() ends a worker that has been idle this long.
   static constexpr Duration kIdle = std::chrono::minutes(1);
 
-  // `loop` must outlive this object. The threads are called `name`-UID; `what` names in the log
-  // what they read.
+  // `loop` must outlive this object. The threads are called `name`-UID; `what` is the log's name
+  // for what the threads read.
   UserWorkers(ports::EventLoop& loop, std::string name, std::string what);
   // Ends all workers as ~Worker does, in the time of one.
   ~UserWorkers();
@@ -58,7 +59,7 @@ class UserWorkers {
   struct UserWorker {
     std::unique_ptr<Worker> worker;
     TimePoint used{};         // time of the last question
-    TimePoint moved{};        // its last answer, or the first question since it was idle
+    TimePoint moved{};        // the last answer, or the first question since the worker was idle
     bool told_stuck = false;  // logged as stuck
   };
 

@@ -1,4 +1,4 @@
-// Users whose processes delay their reads: they delay nobody else, and there is a limit.
+// A user whose processes delay reads delays no other user, and the number of threads is limited.
 #include "sys/user_workers.h"
 
 #include "base/log.h"
