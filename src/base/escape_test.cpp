@@ -53,7 +53,7 @@ TEST(EscapeHidden, InvalidBytesAreReplaced) {
   EXPECT_EQ(escape_hidden("a\x9b\xff", Escapes::kJson), "a\uFFFD\uFFFD");
 }
 
-// Both use the same table: nothing is left that display_text would replace.
+// escape_hidden and display_text use the same table.
 TEST(EscapeHidden, LeavesNothingThatDisplayTextReplaces) {
   for (char32_t code = 0x20; code < 0x110000; ++code) {
     if (code >= 0xD800 && code < 0xE000) continue;

@@ -44,7 +44,7 @@ struct Option {
 // Rules for reading the words of a command line.
 struct OptionRules {
   std::string help;            // the command that explains the options: "gpurota run --help"
-  bool stop_at_word = false;   // the first word that is no option ends the options
+  bool stop_at_word = false;   // the first word that is not an option ends them
   bool abbreviations = false;  // an unambiguous beginning of a name stands for the name
   // Makes the error for an unknown option; `name` is the word without its value. Empty:
   // no_such_option().
