@@ -77,7 +77,7 @@ CUresult make_graph_memory(Driver& driver, int ordinal, std::size_t bytes, CUdev
 CUresult back_graph_memory(Driver& driver, CUdeviceptr address);
 CUresult provide_graph_memory(Driver& driver, Context& context, CUdeviceptr address,
                               bool frees_itself);
-// Records a pending free in some stream: the next launch may allocate again.
+// Records that the free is pending in a stream: the next launch may allocate again.
 void expect_graph_free(Driver& driver, CUdeviceptr address);
 CUresult finish_graph_free(Driver& driver, CUdeviceptr address, bool was_expected);
 void trim_graph_memory(Driver& driver, int ordinal);

@@ -1,8 +1,8 @@
 // The address space as the driver sees it: the owner of each address range.
 //
 // Device work holds the lock shared while it touches bytes. A thread that changes a mapping holds
-// the lock alone, so nothing is unmapped during a copy. Taken after the driver's own lock, never
-// before it.
+// the lock alone, so nothing is unmapped during a copy. The lock is taken after the driver's own
+// lock, never before it.
 #pragma once
 
 #include "abi/cuda_abi.h"

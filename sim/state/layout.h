@@ -57,7 +57,7 @@ struct DeviceConfig {
 struct DeviceFaults {
   std::atomic<std::uint32_t> lost;
   std::atomic<std::int64_t> fail_after;  // allocations that still succeed before the next fault
-  std::atomic<std::int64_t> fail_count;  // allocations that fail then; 0: no fault is set
+  std::atomic<std::int64_t> fail_count;  // allocations that fail after that; 0: no fault is set
   std::atomic<std::uint64_t> copy_bytes_per_second;  // 0: as fast as the host
   std::atomic<std::uint32_t> load_permille;          // shown as utilisation beside the real work
   std::atomic<std::int32_t> flip_bits;               // bits still to be flipped in memory

@@ -1,6 +1,7 @@
 # bash completion for gpurota-sim                                          -*- shell-script -*-
 #
-# Commands, machines and what `set` changes; behind `--` whatever the command itself completes.
+# Completes commands, machines and what `set` changes; after `--`, what the command itself
+# completes.
 
 _gpurota_sim() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} first='' i
