@@ -51,8 +51,8 @@ Result<void> check_expiry(const std::string& name) {
   return {};
 }
 
-// A keeper that is not root starts only what its user could start, so it needs no account. In a
-// container there may be none.
+// A keeper that is not root starts only what its user could start, so it needs no account. A
+// container may have no account for that user.
 bool is_its_own(const jobs::KeeperOrders& orders) {
   return ::geteuid() != 0 && ::geteuid() == orders.uid;
 }
@@ -169,7 +169,7 @@ std::vector<LoginLimit> limits_of(const Account& account) {
   return parse_login_limits(read_limit_files(kSecurity), user);
 }
 
-// A limit that cannot be set stays as it is: a container may not raise any.
+// A limit that cannot be set stays as it is: in a container, no limit can be raised.
 void set_limits(const std::vector<LoginLimit>& limits) {
   for (const LoginLimit& wanted : limits) {
     const auto resource = static_cast<__rlimit_resource>(wanted.resource);
@@ -217,8 +217,8 @@ Result<Pair> make_terminal(const Account& account) {
       ::ioctl(pair.its.get(), TIOCSWINSZ, &kTerminalSize) != 0) {
     return fail_errno("cannot set a terminal", errno);
   }
-  // So that the job can open the terminal by its name. A daemon that is not root has made it as the
-  // owner already.
+  // Gives the terminal to the owner, so that the job can open it by name. A keeper that is not root
+  // runs as the owner, who owns the terminal already.
   (void)!::fchown(pair.its.get(), account.uid, static_cast<gid_t>(-1));
   return pair;
 }

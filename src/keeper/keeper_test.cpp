@@ -237,10 +237,10 @@ bool make_journal(int listener) {
          ::chmod(address.sun_path, 0666) == 0 && ::listen(listener, 1) == 0;
 }
 
-// With mounts of its own: other processes are not affected.
+// Runs the keeper in its own mount namespace: other processes are not affected.
 class MachineTest : public KeeperTest {
  protected:
-  // False: cannot be tried here.
+  // False: the test cannot run here.
   bool start_in(const std::function<bool()>& enter, std::vector<std::string> command) {
     if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) return false;
     orders_.uid = ::getpwnam("nobody")->pw_uid;
@@ -297,7 +297,7 @@ TEST_F(MachineTest, WithoutAJournalItDoesNotStartAndSaysWhy) {
   EXPECT_THAT(wait().cannot_start, HasSubstr("the journal"));
 }
 
-// Makes the file of this name have this text.
+// Mounts a file with this text over `path`.
 bool put_text(const char* path, const std::string& text) {
   if (::mount("tmpfs", "/mnt", "tmpfs", 0, "mode=755") != 0) return false;
   gpurota::testing::write_file("/mnt/file", text);
@@ -403,11 +403,11 @@ TEST_F(KeeperTest, OneThatIsNotRootNeedsNoAccountForItsOwn) {
   EXPECT_EQ(run_as_it("/tmp"), (jobs::KeeperReport{false, 0, ""}));
   EXPECT_THAT(gpurota::testing::read_file(place + "/log.a"),
               HasSubstr("\n3999999998\n3999999998\n/tmp 3999999998\n"));
-  // An account may appear later, with a name: it is the same user.
+  // The uid may get an account with a name later: it is still the same user.
   orders_.user = "somebody";
   EXPECT_EQ(run_as_it("relative"), (jobs::KeeperReport{false, 0, ""}));
   EXPECT_THAT(gpurota::testing::read_file(place + "/log.a"), HasSubstr("\n/ somebody\n"));
-  // But another uid is another user.
+  // Another uid is another user.
   orders_.uid = kNobodysUid - 1;
   EXPECT_THAT(run_as_it("/tmp").cannot_start, HasSubstr("no longer an account"));
 }
@@ -439,7 +439,7 @@ TEST_F(KeeperTest, TheRunEndsWithAKeeperThatIsKilled) {
   const pid_t command = std::atoi(log().c_str());
   (void)::kill(keeper_, SIGKILL);
   (void)::waitpid(keeper_, nullptr, 0);
-  // The command is a zombie of the process that collects here, or gone.
+  // The command is gone, or is a zombie that its new parent has not reaped yet.
   for (int i = 0; i < 2'000 && ::kill(command, 0) == 0; ++i) {
     const std::string stat =
         gpurota::testing::read_file("/proc/" + std::to_string(command) + "/stat");

@@ -118,9 +118,9 @@ std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::str
       "--property=Delegate=yes",
       // The keeper passes on the request to end; systemd kills what is left.
       "--property=KillMode=mixed", "--property=TimeoutStopSec=30s",
-      // The kernel ends a process that takes too much memory; the job learns it from its command.
+      // After the kernel kills a process for lack of memory, the unit continues with the others.
       "--property=OOMPolicy=continue",
-      // At shutdown the daemon stops first, so that it takes no job for one that has ended.
+      // At shutdown the daemon stops first, so that it does not count the jobs as ended.
       "--property=Before=gpurotad.service", "--", program_, place};
 }
 

@@ -6,7 +6,7 @@
 //
 // Where systemd started the daemon, keepers are units of their own, requested from systemd: in a
 // cgroup outside the daemon's, without its sandbox, and stopped after the daemon at shutdown.
-// Elsewhere they are children of the daemon.
+// Elsewhere keepers are children of the daemon.
 #pragma once
 
 #include "base/result.h"
@@ -38,12 +38,12 @@ class Launcher {
   // Starts a keeper and returns the pid of a child of ours: the keeper, or a program that requests
   // it from systemd. When the child has ended, find_holder() returns the keeper, or read_report()
   // the reason why there is none. The last run's report is removed. `cgroup`: the control group
-  // that the child makes and enters before it executes anything. Where it cannot be made, or
+  // that the child makes and enters before it executes anything. If the group cannot be made, or
   // `cgroup` is empty, the child stays in the group of this process.
   Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders,
                       const std::string& cgroup = {});
-  // Call before a start is recorded: removes the traces of the last run, so that none counts as
-  // begun.
+  // Call before a start is recorded: removes the traces of the last run, so that began() is false
+  // until the next run begins.
   void clear(std::uint64_t job);
   // Whether a keeper has taken its lock since clear(), or may have.
   bool began(std::uint64_t job) const;
@@ -51,7 +51,7 @@ class Launcher {
   // after this.
   void withdraw(std::uint64_t job);
   // The living keeper, whoever started it, as the kernel reports it. An error does not mean that
-  // there is none.
+  // there is no keeper.
   Result<std::optional<pid_t>> find_holder(std::uint64_t job) const;
   bool is_held_by(std::uint64_t job, pid_t keeper) const;
   // Reaps a keeper that has ended, if it is our child.
@@ -65,9 +65,9 @@ class Launcher {
   // Removes everything of a job that is not running.
   Result<void> forget(std::uint64_t job);
   // Call when the daemon starts. Removes everything of jobs that are not `known` and have no
-  // keeper: the last daemon may have been killed after it forgot a job and before it removed the
-  // job's files, which have the values of its variables. Anything that is not the directory of a
-  // job stays.
+  // keeper: the last daemon may have been killed between removing a job from the store and removing
+  // the job's files, which contain the values of the job's variables. Anything that is not the
+  // directory of a job stays.
   void remove_leftovers(const std::function<bool(std::uint64_t job)>& known);
 
  private:

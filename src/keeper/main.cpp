@@ -171,7 +171,7 @@ Result<jobs::KeeperReport> keep(int directory) {
   sigaddset(&term, SIGTERM);
   (void)::sigprocmask(SIG_BLOCK, &set, nullptr);
   for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
-  (void)std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, we would not learn of the end
+  (void)std::signal(SIGCHLD, SIG_DFL);  // may be inherited as ignored, which hides the run's end
   const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC));
   if (!signals) return fail_errno("cannot wait for signals", errno);
   // Orphans of the run become our children, and we reap them.
