@@ -1,7 +1,7 @@
 // The tables, and their upgrade from older versions.
 //
 // PRAGMA user_version is the number of steps of kSteps that a database has seen. A released step is
-// never changed; new ones are only appended. An upgrade is one transaction. A copy of the old
+// never changed; new steps are only appended. An upgrade is one transaction. A copy of the old
 // database is kept beside the new one, for a gpurota that knows only the old tables.
 #pragma once
 

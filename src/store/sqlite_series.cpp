@@ -16,7 +16,7 @@ constexpr std::int64_t kVersion = 1;
 // A log of some megabytes.
 constexpr int kSavesInLog = 30;
 
-// A row's id is its place in its ring, so that it replaces the row of one round ago.
+// A row's id is its place in its ring, so that a row replaces the row of one round ago.
 constexpr const char* kTables = R"sql(
 CREATE TABLE step (
   id INTEGER PRIMARY KEY,          -- ring << 32 | place in it

@@ -54,8 +54,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::strin
       new SqliteStore(std::move(lock), state_dir, std::move(database)));
   if (mark) store->log_.begin_marks({settled, mark->log});
   GPUROTA_TRY(upgrade_schema(store->database_));
-  // With a full disk the store works all the same, as before. `gpurota doctor` says that the disk
-  // is full, and settling is tried again.
+  // A full disk does not keep the store from opening. `gpurota doctor` says that the disk is full,
+  // and settling is tried again.
   (void)store->settle();
   return store;
 }

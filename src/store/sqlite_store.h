@@ -6,8 +6,8 @@
 //     store.mark             shows that there is a database: store_mark.h
 //     state.lock             held by the daemon that uses the directory
 //
-// The *_tables.h files know the content of the tables. SqliteStore manages the database that they
-// are in, from opening to closing.
+// The *_tables.h files know the content of the tables. SqliteStore manages the database with these
+// tables, from opening to closing.
 #pragma once
 
 #include "base/fd.h"
@@ -40,8 +40,8 @@ class SqliteStore final : public ports::Store, public ports::History, public por
   static Result<std::unique_ptr<SqliteStore>> open_in_memory();
 
   // A change that has returned success is in the database, and a kill -9 does not lose it; sync()
-  // waits until a loss of power does not either. May be called on another thread than the rest, by
-  // one thread at a time. After a failure only settle() helps.
+  // waits until a loss of power does not lose it either. sync() may be called on another thread
+  // than the other functions, by one thread at a time. After a failure only settle() helps.
   Result<void> sync() { return log_.sync(); }
   // Brings what was written since the last call into the database file. Call now and then (each
   // minute): losing the log then loses only what was written since, and the loss is noticed. Does

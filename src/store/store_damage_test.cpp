@@ -42,7 +42,7 @@ class StoreDamage : public ::testing::Test {
       }
     });
   }
-  // The same, but a client has waited for each lease.
+  // Like store_and_die(), but waits until each lease is on the disk, as for a client.
   void confirm_and_die(std::uint64_t from, std::uint64_t to) const {
     in_a_daemon([&](SqliteStore& store) {
       for (std::uint64_t id = from; id <= to; ++id) {
@@ -259,7 +259,7 @@ TEST_F(StoreDamage, WithoutAMarkTheFoldersOfJobsAndTheLogShowThatThereWasOne) {
   store_and_die(1, 2);
   const std::string log = read_file(wal());
   EXPECT_EQ(leases(), 2u);
-  std::filesystem::remove(mark());  // a gpurota that leaves none
+  std::filesystem::remove(mark());  // as an older gpurota, which leaves no mark
   std::filesystem::create_directories(dir() + "/jobs/J1");
   write_file(db(), "");
   expect_refused("/jobs");

@@ -45,7 +45,7 @@ bool has_entries(const std::string& folder) {
   return !error && entries != std::filesystem::directory_iterator();
 }
 
-// The path that shows that there was a database; empty: none does.
+// The path of a file or folder that shows that there was a database; empty if there is none.
 std::string sign_of_one(const std::string& state_dir, const std::string& database) {
   if (is_there(mark_path(state_dir))) return mark_path(state_dir);
   if (size_of(database) > 0) return database;
@@ -116,13 +116,13 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
                     database, mark_path(state_dir), kWhatThen));
   }
   // If the log has begun anew since the mark was written, all changes up to then are in the
-  // database. The same holds for a database that was settled since.
+  // database. A database that was settled since has all these changes too.
   const bool began_anew = settled > mark.settled || (log && log->number > mark.log.number);
   const bool is_same = log && log->is_same_log(mark.log);
   const bool has_all = is_same && log->frames >= mark.log.frames;
-  // Another SQLite that has the database open (sqlite3, or a copy) takes the whole log into it when
-  // it closes, and removes the log. If the log was lost instead, the count of the settling is lost
-  // with it, which the check above finds.
+  // Another SQLite that has the database open (sqlite3, or a copy) writes the whole log into the
+  // database when it closes, and then removes the log. A log that was lost instead takes the count
+  // of the last settling with it, which the check above finds.
   if (mark.log.frames == 0 || began_anew || has_all || !log) return {};
   return fail(
       Code::kIo,

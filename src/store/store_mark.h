@@ -4,8 +4,8 @@
 //
 // The file has the number of times that the database was settled. The database counts this too, as
 // the first change in its new log: as long as it is the same database with the same log, its count
-// is at least that of the mark. The second line has how far that log went when a client was last
-// told that a change is done (LogFile): the log goes at least as far.
+// is at least that of the mark. The second line is the position of the log's end when a client was
+// last told that a change is done (LogFile): the log goes at least as far.
 #pragma once
 
 #include "base/result.h"
@@ -35,9 +35,10 @@ Result<void> replace_mark(const std::string& path, const StoreMark& mark);
 // cut short, but the mark, its log, or folders of jobs and fillers show that there was one.
 Result<void> check_is_there(const std::string& state_dir, const std::string& database);
 // Call once the database is open and before it is changed. `settled`: how often the database was
-// settled, by its own count. `log`: the log as it was found; empty: there was none. kIo: settled
-// less often, or a log that goes less far, than the mark says. If there is no log but the database
-// was settled as often, another SQLite has taken the log into the database.
+// settled, by its own count. `log`: the log as it was found; empty: there was none. kIo: the
+// database was settled less often than the mark says, or the log ends before the position in the
+// mark. A missing log is no error if the database was settled as often as the mark says: another
+// SQLite has then written the log into the database.
 Result<void> check_is_whole(const std::string& state_dir, const std::string& database,
                             const StoreMark& mark, std::uint64_t settled,
                             const std::optional<LogPosition>& log);

@@ -4,7 +4,7 @@
 // Leases that began and ended in the same span of time (an hour, a day) are merged by kind and
 // group of the user, for each GPU. Notes that differ are dropped. Of merged leases only their
 // number is known. A lease may have several GPUs, so a row has two numbers: `merged` is how many
-// leases had this GPU, `merged_first` how many of these no other row counts.
+// leases had this GPU, `merged_first` how many of them are counted by no other row.
 #pragma once
 
 #include "ports/history.h"
@@ -14,8 +14,8 @@
 namespace gpurota::store {
 
 // `rows`: all rows of ended leases, in the order of lease numbers and GPUs. A merged row has the
-// number and GPU of one of the rows it is made of. Leases with a number of `apart` (sorted) between
-// theirs are not merged; a lease with such a number belongs to those before.
+// number and GPU of one of the rows it is made of. `apart` has sorted lease numbers: leases up to
+// and with such a number are not merged with later leases.
 std::vector<ports::StoredUsage> merge_usage(const std::vector<ports::StoredUsage>& rows,
                                             WallTime::duration span,
                                             const std::vector<LeaseId>& apart);
