@@ -30,7 +30,7 @@ class ControlGroups {
   // begins with kCgroupPrefix: no other group is ever killed or removed, whatever path is given.
   virtual Result<std::string> make_below(pid_t pid, const std::string& name) = 0;
   // From now on the group's processes can open only those devices of each fence that are in its
-  // `open`; devices without a fence are not restricted. No fences: all that other rules allow.
+  // `open`; devices without a fence are not restricted. Without fences, gpurota restricts nothing.
   // Files that are open stay open. The fence lasts as long as the group, also without the daemon.
   // Errors as of sys::set_device_program(); kGone: the group is gone.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;

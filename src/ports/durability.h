@@ -1,8 +1,9 @@
 // Whether what was stored is on the disk.
 //
 // A change is in the store when the call that makes it returns: a kill -9 of the daemon does not
-// lose the change. A loss of power may, until the disk has the change. Nothing waits meanwhile, and
-// whoever asked for the change is told that it is done when the disk has it. State thread only.
+// lose the change. A loss of power may lose the change until the disk has it. The state thread does
+// not wait for the disk. The client that asked for the change is told that it is done once the disk
+// has it. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -22,13 +23,13 @@ class Durability {
 
   virtual ~Durability() = default;
 
-  // Changes are numbered from 1. made(): the last change that was made. told(): the last change of
-  // which there has been news.
+  // Changes are numbered from 1. made(): the last change that was made. told(): the last change
+  // that on_news() has reported.
   virtual std::uint64_t made() const = 0;
   virtual std::uint64_t told() const = 0;
-  // False while the disk tidies the store up, now and then. A change that is made meanwhile is only
-  // in memory, and reads fail, so a caller that can wait should. There is news when is_open() is
-  // true again.
+  // False while a worker moves the store's log into its database, which happens each minute. A
+  // change that is made meanwhile is only in memory, and reads fail, so a caller that can wait
+  // should. on_news() reports when is_open() is true again.
   virtual bool is_open() const = 0;
   // Sets the only listener; an empty one removes it. Never called from within a change.
   virtual void on_news(std::function<void(const News&)> listener) = 0;

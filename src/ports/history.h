@@ -1,7 +1,7 @@
 // The stored history: events, and usage of each user. SQLite in production.
 //
-// Called on the state thread. Written in batches, each one transaction (as in ports/store.h). The
-// caller keeps elsewhere what a kill -9 would lose of the last moment
+// Called on the state thread. Written in batches, each one transaction (as in ports/store.h). Until
+// a batch is written, the caller keeps its events elsewhere, because a kill -9 would lose them
 // (daemon/history/event_spill.h).
 #pragma once
 
@@ -82,8 +82,8 @@ struct UsageMerge {
   WallTime::duration span{};
   LeaseId after{};
   std::size_t most = 0;
-  // The leases up to which readers have come (read_usage): rows that they have read are not merged
-  // with rows that they have not.
+  // The leases up to which readers of usage have come (read_usage): rows that a reader has read are
+  // not merged with rows that it has not.
   std::vector<LeaseId> readers;
 };
 struct MergedUsage {
@@ -99,7 +99,7 @@ struct StoredPastBooking {
   uid_t uid = 0;
   WallTime from;
   WallTime until;
-  std::uint64_t gpu_millionths = 0;  // of GPUs: a slice is its part of one
+  std::uint64_t gpu_millionths = 0;  // in millionths of a GPU: a slice counts as its part of one
   bool operator==(const StoredPastBooking&) const = default;
 };
 

@@ -59,7 +59,8 @@ class Processes {
   // with the handle. open() returns an error of the admission.
   using Admission = std::function<Result<std::shared_ptr<void>>(uid_t)>;
   virtual void set_admission(Admission /*admission*/) {}
-  // Calls back once when the process dies (soon, if it is dead already). Several may be registered.
+  // Calls back once when the process dies (soon, if it is dead already). Several callbacks may be
+  // registered for a process.
   virtual Result<EventLoop::SourcePtr> on_death(Handle& process,
                                                 std::function<void()> callback) = 0;
 
@@ -78,8 +79,8 @@ class Processes {
   // cannot be told.
   virtual bool handles_signal(pid_t pid, int signal) = 0;
   // The arguments of a process as another thread read them last, because a process can keep the
-  // reader waiting. Each call has them read again. kGone, kDenied (hidepid); kUnavailable: they are
-  // being read, ask again in some milliseconds; kTimeout: they cannot be read for now.
+  // reader waiting. Each call starts a new read. kGone, kDenied (hidepid); kUnavailable: the read
+  // is not over, ask again in some milliseconds; kTimeout: the arguments cannot be read for now.
   virtual Result<std::vector<std::string>> command_of(pid_t pid) = 0;
   // Grows whenever command_of() would return something else than before for some process.
   virtual std::uint64_t changes() const = 0;

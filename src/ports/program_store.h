@@ -1,4 +1,4 @@
-// Jobs and fillers, which outlive the daemon: the manifest, which nobody else writes. SQLite in
+// Stores jobs and fillers, which outlive the daemon. Nobody but the daemon writes them. SQLite in
 // production.
 //
 // Called on the state thread. Each call is one transaction. Once a call has returned success, a
@@ -32,7 +32,7 @@ struct StoredProgram {
   bool operator==(const StoredProgram&) const = default;
 };
 
-// An item of an array that has begun, or must not begin.
+// An item of an array: stored once the item has begun, or if it must not begin.
 struct StoredItem {
   std::int64_t index = 0;
   std::string state;    // as that of a job
@@ -56,7 +56,8 @@ struct StoredFiller : StoredProgram {
   std::chrono::milliseconds grace{0};
   std::string state;        // active, paused, removed
   std::string paused_by{};  // who paused it and why, if not the owner
-  // All GPUs it has ever run on; a GPU's position here is part of the number of the run there.
+  // All GPUs that the filler has ever run on. The number of a run contains the position of its GPU
+  // in this list.
   std::vector<GpuUuid> places;
   bool evicts = false;       // evicted and restored, rather than ended, where possible
   std::vector<GpuUuid> out;  // GPUs from which it is evicted now

@@ -22,7 +22,8 @@ class SeriesStore {
   virtual ~SeriesStore() = default;
   // Opens the store. Call first, and again after it has failed.
   virtual Result<LoadedSeries> load() = 0;
-  // Saves all rows or none. Each row replaces the one that its ring had in its place one round ago.
+  // Saves all rows or none. Each row replaces the row of one round ago at the same place in its
+  // ring.
   virtual Result<void> save(const std::vector<SeriesRow>& rows) = 0;
 };
 

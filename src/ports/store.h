@@ -107,9 +107,9 @@ struct StoredRequest {
   std::vector<GpuUuid> kept{};       // the GPUs that are kept for it
   std::optional<WallTime> placed{};  // when `kept` was chosen; empty: with the booking
   bool on_time = false;              // leases without a stated end leave when it begins
-  bool used = false;                 // its owner has asked for it, so they leave
-  // For a request that waits: how long plans of others have made it wait, and how long its own
-  // plans have bound others.
+  bool used = false;                 // its owner has asked for it, so those leases leave
+  // For a request that waits: how long plans for other requests have kept it waiting, and how long
+  // its own plan has been protected (lease/keeping.h).
   std::chrono::milliseconds blocked{};
   std::chrono::milliseconds protected_for{};
   EndWarning warning{};
