@@ -40,7 +40,8 @@ bool is_ours_to_watch(const char* file) {
   return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libnvidia-ml.so", 15) == 0;
 }
 
-// Counts the driver's own `name` handed out without a hook. Only NVML counts what it allocates.
+// Counts that the driver's own `name` was handed out without a hook. Only NVML counts what that
+// function allocates.
 void count_unhooked(const char* name, int version) {
   state().count_unhooked(name);
   GPUROTA_DEBUG(

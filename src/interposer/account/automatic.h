@@ -8,8 +8,8 @@
 
 namespace gpurota::interposer {
 
-// Whether a limit can be enforced in this program. Not with a C library other than glibc, which
-// both the driver and this library are built for.
+// Whether a limit can be enforced in this program. False with a C library other than glibc, because
+// the driver and this library are built for glibc.
 bool can_hold();
 // Call before the driver is initialised. False: this program must get no GPU.
 bool may_initialise();

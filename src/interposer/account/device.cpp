@@ -71,7 +71,7 @@ ContextInfo info_of(const ContextEntry& e) {
   return {e.context.load(), e.serial.load(), e.device, e.slot.load(), e.charged};
 }
 
-// Under the mutex. False: there is none.
+// Under the mutex. False: `e` is nullptr.
 bool remove_entry(ContextEntry* e, ContextInfo* out) {
   if (e == nullptr) return false;
   *out = info_of(*e);

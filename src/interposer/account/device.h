@@ -71,7 +71,7 @@ bool remove_context(CUcontext context, ContextInfo* out);
 // is not known.
 int set_context_aside(CUcontext context, ContextInfo* out);
 void settle_aside(int entry, CUcontext context, bool gone);
-// Whether any context lives, of any GPU of the lease.
+// Whether any GPU of the lease has a live context.
 bool any_context();
 // Adds `by` to the references of a context (cuCtxAttach). Returns the new count, 1 if the context
 // is not known.

@@ -3,8 +3,8 @@
 //
 // The helper takes no signals, calls no CUDA function, and takes Link::mutex only by try_lock():
 // another thread may hold that lock while it waits for a GROW, which in turn waits for the helper's
-// answer to a RECALL. Link::recall_mutex ensures that bytes which an answer gives back are not
-// among those that HELLO says are held, and the other way round.
+// answer to a RECALL. Link::recall_mutex keeps HELLO and the answers to RECALL apart, so that no
+// bytes are both given back and reported as held.
 #include "interposer/account/headroom.h"
 #include "interposer/account/link.h"
 #include "interposer/account/swap_table.h"

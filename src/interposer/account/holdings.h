@@ -12,7 +12,7 @@
 
 namespace gpurota::interposer {
 
-// From now on, `bytes` of what is charged are for this memory.
+// Records that `bytes` of this process's charges are for this memory.
 void hold_memory(int slot, uint64_t key, uint64_t bytes);
 // Call when this process has imported the memory. kYes: the lease has the memory already, and
 // `bytes` of it are charged now (not in a swap lease). Otherwise the memory must be asked for like
@@ -21,7 +21,7 @@ Answer join_memory(int slot, uint64_t key, uint64_t* bytes);
 // Where the charge for a memory is when the process leaves the memory.
 enum class Left {
   kCredited,  // in the headroom, from which it goes back to the daemon
-  // Still charged: the bytes go back with the message. From the headroom another thread could take
+  // Still charged: the bytes go back with the message. In the headroom, another thread could take
   // them while the lease has the memory through another process or handle.
   kCharged,
 };

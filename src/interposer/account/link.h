@@ -15,10 +15,11 @@
 
 namespace gpurota::interposer {
 
-// Makes this process a tenant. The first call waits for the daemon as growth does.
+// Makes this process a tenant. The first call waits for the daemon as long as a request for more
+// memory does.
 bool attach();
 
-// The same without waiting, for callers that can do without.
+// Like attach(), but does not wait; for callers that can continue without being a tenant.
 bool attach_now();
 
 inline bool attached() { return state().attached.load(std::memory_order_acquire) != 0; }

@@ -1,4 +1,4 @@
-// How the files of this room speak with the daemon. All with Link::mutex held.
+// How the files of account/ speak with the daemon. All with Link::mutex held.
 #pragma once
 
 #include "interposer/account/answer.h"

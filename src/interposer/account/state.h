@@ -1,5 +1,5 @@
 // The share that this process has of its lease: the connection, the headroom, the contexts. The
-// account room's part of the tenant's state (driver/driver_part.h).
+// part of the tenant's state for account/ (driver/driver_part.h).
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -34,12 +34,12 @@ struct Slot {
 
 // The daemon's books of this process and one GPU, in a swap lease. With Swap::books_mutex held.
 struct SwapBooks {
-  uint64_t movable;   // granted and not returned; here or out
-  uint64_t out;       // the part of `movable` that the daemon knows is out
+  uint64_t movable;   // granted and not returned; resident or evicted
+  uint64_t out;       // the part of `movable` that the daemon knows is evicted
   uint64_t wired;     // contexts included
   uint64_t contexts;  // bytes, of `wired`
-  uint64_t hosted;    // in host memory for good; in no figure above
-  uint64_t parked;    // out, and in no figure above: no context lives that could use it
+  uint64_t hosted;    // in host memory for good; not counted in any figure above
+  uint64_t parked;    // evicted, not counted above: no context is left that could use it
 };
 
 // Memory that other processes may have too (holdings.h).
@@ -57,7 +57,7 @@ struct Link {
   uint64_t daemon_features;  // GPUROTA_FEATURE_…
   bool helper_started;
   bool lease_refused;           // by the daemon: the helper tries again only every 30 s
-  bool crowded;                 // the daemon said last: the lease has as many processes as allowed
+  bool crowded;                 // the daemon's last answer: the lease is at its limit of processes
   bool no_thread;               // this is a swap lease, and its worker could not be started
   int64_t away_since;           // ms; 0: not away
   std::atomic<int> next_event;  // event socket for the helper thread to take over, +1

@@ -1,5 +1,5 @@
-// The functions of swap/ for the rooms below, which have no other way to call them. swap/ fills the
-// table in.
+// The functions of swap/ for the folders below it, which may not include swap/ and call these
+// functions through this table. swap/ fills the table in.
 //
 // An entry is called only where swapping() is true, unless its comment says otherwise: any other
 // process pays for that question and nothing more. The table is filled in at link time, because
@@ -24,8 +24,8 @@ struct Place;
 struct VirtualFound;
 
 struct SwapTable {
-  // The connection. `begin` makes this a swap tenant, with Link::mutex held; the helper calls the
-  // others.
+  // The connection. `begin` makes this process a swap tenant, and is called with Link::mutex held;
+  // the helper calls the other three.
   bool (*begin)(State& s);
   void (*connected)(State& s, int fd, uint64_t inode);
   void (*lost)(State& s);

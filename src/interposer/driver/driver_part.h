@@ -1,4 +1,4 @@
-// The state of this process as a tenant, and the driver room's part of it.
+// The state of this process as a tenant, and the part of the state for driver/.
 //
 // The state of a tenant lives in one mapping that the kernel wipes in a forked child
 // (MADV_WIPEONFORK), also when the fork bypasses libc. All-zero is the valid first state of every
@@ -6,9 +6,9 @@
 // its first allocation. Only what is true of the program file and its environment (config, driver
 // addresses) lives elsewhere.
 //
-// Each room has a part of the state, derived from the part of the room below: DriverPart, State
-// (account), GatePart, MemoryPart, Swap. A room sees its own part and those below. A cast leads
-// from one part to another; no lookup is needed.
+// Each folder has a part of the state, derived from the part of the folder below it: DriverPart,
+// State (account), GatePart, MemoryPart, Swap. Code in a folder uses that folder's part and those
+// below. A cast leads from one part to another; no lookup is needed.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -62,7 +62,7 @@ struct DriverPart {
   KnownStreams streams;
 };
 
-// Memory for all parts where none can be mapped, and its size. Defined by the room that knows all
+// Memory for all parts where none can be mapped, and its size. Defined by swap/, which knows all
 // parts.
 struct SpareMemory {
   void* memory;

@@ -126,7 +126,8 @@ class OwnCall<fn, rule, CUresult(A...)> {
 
 }  // namespace gpurota::interposer
 
-// libgpurota's own call of the driver's `symbol`: its proof first, then its arguments.
+// libgpurota's own call of the driver's `symbol`. The proofs that the function's rule asks for come
+// first, then the function's own arguments.
 #define GPUROTA_OWN(symbol)                                                      \
   ::gpurota::interposer::OwnCall<                                                \
       ::gpurota::interposer::kFn_##symbol,                                       \

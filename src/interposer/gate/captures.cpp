@@ -33,8 +33,8 @@ CUresult stream_created(CUresult result, const CUstream* out) {
 }
 
 // Records an event, because the work of a destroyed stream continues. A stream that belongs to a
-// capture, or only joined one, must not be queried: the event stays nullptr, and the work that the
-// stream was given before is found once nothing captures. Called with the streams' mutex held.
+// capture, or only joined one, must not be queried. For such a stream the event stays nullptr, and
+// the stream's earlier work is found once nothing captures. Called with the streams' mutex held.
 void leave_event(KnownStreams& known, CUstream stream, const KnownStream& gone) {
   const RelaxedCapture relaxed;
   const Outside outside = Outside::unless_captured(stream, false);

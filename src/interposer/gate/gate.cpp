@@ -63,7 +63,7 @@ GateMark* Gate::register_thread() {
 }
 
 // Fences first, for kernels without membarrier. A submission passes when the gate is open, or with
-// one of the passes. A call that only needs resident memory passes unless the memory is away.
+// one of the passes. A call that only needs resident memory passes unless the gate is kAway.
 bool Gate::may_pass(GateClass what) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t state = state_.load() & ~kFence;

@@ -22,12 +22,12 @@
 
 namespace gpurota::interposer {
 
-// Column `class` of abi/driver_functions.tsv: submits; residency. Functions of other classes do not
-// come to the gate.
+// A call's class, from the column `class` of abi/driver_functions.tsv: `submits` or `residency`.
+// Functions of other classes do not come to the gate.
 enum class GateClass : uint8_t { kSubmits, kResidency };
 
-// kShut: work waits, and memory is there. kAway: memory is being moved, or is out. Each state lets
-// fewer calls pass than the one before.
+// kShut: work waits while memory is resident. kAway: memory is being moved, or is evicted. Each
+// state lets fewer calls pass than the one before.
 enum class GateState : uint32_t { kOpen = 0, kShut = 1, kAway = 2 };
 
 struct alignas(64) GateMark {
@@ -97,8 +97,8 @@ class Gate {
   void set_refusing(bool refuse);
   // Lets one submission through: one that waits, or the next that comes.
   void let_one_through();
-  // Whether a submission was let through since the last call. With the gate away and nobody inside,
-  // the answer covers all submissions that ever passed.
+  // Whether a submission was let through since the last call. If the gate is kAway and nobody is
+  // inside, the answer covers all submissions that have passed so far.
   bool take_let_through() { return let_through_.exchange(0) != 0; }
   // Waits until nobody is inside; false at the deadline.
   bool wait_inside(int64_t deadline_ms);

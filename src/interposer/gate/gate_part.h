@@ -1,5 +1,5 @@
-// The gate of this process: the gate room's part of the tenant's state (driver/driver_part.h). Only
-// a swap lease uses it.
+// The gate of this process: the part of the tenant's state for gate/ (driver/driver_part.h). Only
+// swap leases use the gate.
 #pragma once
 
 #include "interposer/account/state.h"

@@ -1,12 +1,11 @@
-// Memory that several processes have: what is charged here for memory of others, and what others
-// may have of ours.
+// Memory that several processes share: charges for imported memory, and records of exported memory.
 //
 // An import is charged to its importer like an allocation, unless the importer's lease is charged
-// for that memory already. A key identifies the memory: a random number that the exporter's
-// libgpurota puts onto each descriptor (as a lock, which belongs to the open file and so travels
-// with it; /proc/self/fdinfo shows the lock to any process that has the file), or a hash of the
-// bytes of a handle. Memory without a key belongs to a process without libgpurota, and is always
-// charged. Any thread.
+// for that memory already. A key identifies the memory. The key of a descriptor is a random number,
+// which the exporter's libgpurota puts onto the descriptor as a lock. The lock belongs to the open
+// file and so travels with it, and /proc/self/fdinfo shows the lock to any process that has the
+// file. The key of a handle is a hash of the handle's bytes. Memory without a key belongs to a
+// process without libgpurota, and is always charged. Any thread.
 #pragma once
 
 #include "interposer/account/holdings.h"
@@ -28,8 +27,8 @@ uint64_t key_of_bytes(const void* bytes, size_t size);
 // Charges `bytes` for `import`, whose key and slot are known; nothing more if `import` is charged
 // already. False: refused, and the user has been told.
 bool charge_import(Import* import, uint64_t bytes);
-// Like charge_import(), but memory that the lease has already is charged as the daemon says.
-// `size()` is called if the daemon does not know the size.
+// Like charge_import(), but if the lease has the memory already, only what the daemon says is
+// charged. `size()` is called if the daemon does not know the size.
 template <typename Size>
 bool charge_import_of(Import* import, Size size) {
   uint64_t bytes = 0;
@@ -47,13 +46,13 @@ void end_import(const Import& import);
 // Charges memory that is known by an address, or by a handle. Memory that is opened again is
 // charged once. CUDA_ERROR_OUT_OF_MEMORY: refused.
 CUresult import_opened(State& s, uint64_t address, Import import, uint64_t bytes);
-// Counts one opening less; the last one removes the import. False: not known. Call before the
-// memory is closed, as its address may then be another's.
+// Counts one opening fewer; the last closing removes the import. False: not known. Call before the
+// memory is closed: afterwards other memory may have the address.
 bool import_closes(State& s, uint64_t address, Import* out);
 // Undoes import_closes(): the memory was not closed after all.
 void import_stays(State& s, uint64_t address, const Import& import);
-// Closes memory that may be imported, by `call`. The import leaves the table first: as soon as the
-// memory is closed, another thread may get its address.
+// Calls `call`, which closes memory that may be imported. The import leaves the table first: as
+// soon as the memory is closed, another thread may get its address.
 template <typename Call>
 CUresult close_counted(State& s, uint64_t address, Call call) {
   Import import{};
@@ -69,7 +68,8 @@ void export_begins(State& s, uint64_t address, uint64_t key);
 // The memory at this address was freed; kCharged: its charge goes back with this call. False: the
 // memory was not exported. Cheap where nothing is exported.
 bool export_ends(State& s, uint64_t address, Left left);
-// Ends what was imported and exported in a context that is gone. Its memory is credited already.
+// Ends what was imported and exported in a context that is gone. The memory of the context is
+// credited already.
 void shared_ends_in(State& s, uint32_t context);
 
 }  // namespace gpurota::interposer

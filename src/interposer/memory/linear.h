@@ -16,10 +16,10 @@ namespace gpurota::interposer {
 
 inline constexpr uint64_t kBlockBytes = uint64_t{2} << 20;
 
-// References the blocks of [ptr, ptr + size). Returns the bytes of those that it is the first to
-// touch.
+// References the blocks of [ptr, ptr + size). Returns the bytes of the blocks that had no reference
+// before.
 int64_t enter_blocks(State& s, uint64_t ptr, uint64_t size);
-// Ends the references of [ptr, ptr + size), and credits the blocks that it was the last to touch.
+// Ends the references of [ptr, ptr + size), and credits the blocks that have no reference left.
 void leave_blocks(State& s, int slot, uint64_t ptr, uint64_t size);
 
 // The bytes to take for an allocation of `size` bytes before the driver is called. One more block,

@@ -1,4 +1,4 @@
-// All that this process has allocated: the memory room's part of the tenant's state
+// All that this process has allocated: the part of the tenant's state for memory/
 // (driver/driver_part.h).
 #pragma once
 
@@ -132,9 +132,9 @@ struct Pool {
   // Of memory that moves (pool_figures.h). `ending`: the part of `live` that was freed and has not
   // ended. The others are high-water marks.
   std::atomic<int64_t> ending, used_high, held_high;
-  // The last request that the pool, with enough free memory, could not serve without growing beyond
-  // what could be had, and the bytes in use then. The pool counts as fragmented until fewer are in
-  // use.
+  // The size of the last request for which the pool would have had to grow by more than it could
+  // get, although it had enough free memory; and the bytes in use at that time. The pool counts as
+  // fragmented until fewer are in use.
   std::atomic<int64_t> stuck_size, stuck_in_use;
   // Counted before and after each trim: a thread that has seen the same count twice knows that no
   // memory was released in between (graph_memory.cpp).

@@ -34,8 +34,8 @@ MemoryView view_of_slot(int slot, uint64_t total, uint64_t free) {
   figures(s, slot, &limit, &available);
   const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
   if (headroom > 0) available += static_cast<uint64_t>(headroom);
-  // Memory of other leases can be evicted, so what the driver has free does not matter. An oversize
-  // lease has more than the GPU.
+  // Memory of other leases can be evicted, so what the driver has free does not matter. In an
+  // oversize lease, the limit may be above the GPU's size.
   if (swapping()) return {limit, smaller(available, limit)};
   const uint64_t size = smaller(total, limit);
   return {size, smaller(smaller(free, available), size)};

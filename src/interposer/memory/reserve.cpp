@@ -27,8 +27,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// How long a refusal may take, all questions included, and waiting for calls of other threads,
-// which may be off their processor for a while.
+// The most time for a refusal, with all questions and the wait for calls of other threads: such a
+// thread may be off its processor for a while.
 constexpr int kPatience = 1000;  // ms
 // The most questions for one request; each but the first is asked because something was freed
 // during the one before.
@@ -222,8 +222,8 @@ void Flight::begin(Slot& slot) {
   }
 }
 
-// release: a thread that finds the place empty finds all that was done before, so what the flight
-// put back is in the headroom. Nothing that follows matters.
+// release: a thread that sees the place empty also sees everything done before, so the bytes that
+// the flight put back are in the headroom. The order of later operations does not matter.
 void Flight::end() {
   if (place_ != nullptr) place_->store(0, std::memory_order_release);
   place_ = nullptr;

@@ -15,9 +15,9 @@
 
 namespace gpurota::interposer {
 
-// A call of the driver under way for which more was taken from the headroom than may be kept in the
-// end. A request that is about to be refused waits, shortly, for the flights that began before it,
-// as they may give back what it lacks.
+// A driver call that is under way, for which more was taken from the headroom than the call may
+// keep in the end. A request that is about to be refused waits, shortly, for the flights that began
+// before it, as they may give back what it lacks.
 //
 // No locks. A flight that finds no place in the slot's table is not waited for.
 class Flight {

@@ -410,7 +410,7 @@ TEST_F(Reserve, AReserveThatWasNotNeededIsGivenBackAtOnceAboveTheLimit) {
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
-// Otherwise the thread would use memory that is out, or have a context whose cost nobody has
+// Otherwise the thread would use memory that is evicted, or have a context whose cost nobody has
 // reserved.
 TEST_F(Reserve, AThreadThatWantsThePrimaryContextGetsItOnceAnotherHasMadeIt) {
   reset_fake_driver(0);

@@ -38,7 +38,8 @@ void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle) {
     *mapping = {size, id, 0, 0};  // else never credited: its end will not be seen
 }
 
-// The address identifies the memory: the driver may give an old number again, or a new one.
+// The address identifies the memory, because the driver may return a handle that it returned
+// before, or a new one.
 void vmm_retained(State& s, uint64_t handle, uint64_t address) {
   Lock lock(memory_of(s).vmm.mutex);
   uint64_t id = 0;

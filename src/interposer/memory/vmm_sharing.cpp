@@ -26,8 +26,8 @@ bool note_again(State& s, uint64_t handle) {
 }
 
 // Finds the size of a handle's memory by mapping it, as no function tells the size and the driver
-// maps no more than there is. Sizes beyond the lease's limit are not told apart. 0: nothing can be
-// mapped.
+// maps no more than there is. A size beyond the lease's limit is returned as just above the limit.
+// 0: nothing can be mapped.
 uint64_t size_by_mapping(State& s, int slot, uint64_t handle) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);

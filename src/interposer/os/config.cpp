@@ -75,8 +75,9 @@ void read_wishes() {
   g_config.for_container = container != nullptr && strcmp(container, "1") == 0;
 }
 
-// Whether the site gives leases to such programs is checked later, because most programs never use
-// CUDA. Never for a program with more rights than its user.
+// Reads the settings of a program without a lease. Whether the site gives leases to such programs
+// is checked later, because most programs never use CUDA. A program with more rights than its user
+// never gets such a lease.
 unsigned char read_without_lease() {
   if (getauxval(AT_SECURE) != 0) return kModeInactive;
   const bool known = place_in_runtime_dir(g_config.socket_path, sizeof(g_config.socket_path),
@@ -88,8 +89,8 @@ unsigned char read_without_lease() {
   return known ? kModeUndecided : kModeInactive;
 }
 
-// A lease that cannot be parsed is sent as 0. The token may then identify the lease (a pod's); if
-// not, the daemon refuses, and the program gets no memory instead of all of it.
+// A lease that cannot be parsed is sent as 0. The daemon may still find the lease by its token (a
+// pod's). Otherwise the daemon refuses, and the program gets no memory rather than all memory.
 unsigned char read_lease(const char* lease) {
   if (*lease == 'L' || *lease == 'l') ++lease;
   if (!parse_number(lease, &g_config.lease)) g_config.lease = 0;

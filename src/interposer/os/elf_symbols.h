@@ -14,9 +14,9 @@ namespace gpurota::interposer {
 void* find_libc_symbol(const char* name);
 
 // Answers a lookup of `name` that another library's IFUNC resolver makes before this library is
-// relocated. `ours`: our exported function of that name. Otherwise the lookup must go to the C
-// library's `function` ("dlsym") at `real` (nullptr: not found). `name` nullptr: never one of ours.
-// Calls nothing; reads no word that is relocated.
+// relocated. `ours`: our exported function of that name; nullptr if there is none, or if `name` is
+// nullptr. Then the lookup must go to the C library's `function` ("dlsym") at `real` (nullptr: not
+// found). Calls nothing; reads no word that is relocated.
 struct EarlyFound {
   void* ours;
   void* real;

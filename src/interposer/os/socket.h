@@ -54,12 +54,12 @@ class HeldSocket {
 
   // Negative: the socket is no longer ours.
   int fd() const { return fd_; }
-  // Closes the second number. Whether the socket was ours until now.
+  // Closes the second number; false if the socket was no longer ours.
   bool release();
 
  private:
   int fd_ = -1;
-  bool second_ = false;  // `fd_` is a second number, to be closed
+  bool second_ = false;  // `fd_` is the second number, which release() closes
   uint64_t inode_;
 };
 

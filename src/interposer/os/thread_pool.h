@@ -1,5 +1,6 @@
 // Threads of our own that share a piece of work with the calling thread. The threads take no
-// signals, are never joined, and have ended when stop() returns, but for their last instructions.
+// signals, are never joined, and have ended when stop() returns, except for their last
+// instructions.
 //
 // A pool of zero bytes has no threads: that is what a forked child finds in wiped memory.
 #pragma once

@@ -104,7 +104,7 @@ CUresult answer(const Known& known, uint64_t address, CUpointer_attribute attrib
       return put<unsigned char>(out, (known.traits & kRdmaCapable) != 0 ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return put<unsigned char>(out, 1);
-    // Unique among all living memory.
+    // Unique among all live allocations.
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return put<unsigned long long>(out, known.base);

@@ -52,8 +52,8 @@ class HostMemory {
   // Returns empty regions to the system, as long as at least `keep` bytes stay free.
   void trim(uint64_t keep);
 
-  // The context in which regions were pinned is gone: the driver has unpinned them, also portable
-  // memory.
+  // The context in which regions were pinned is gone: the driver has unpinned these regions, even
+  // those pinned as portable memory.
   void lose_pins();
   // Tries to pin one region that lost its pin. False: there is none, or the limit has no room for
   // it.

@@ -18,8 +18,8 @@ namespace gpurota::interposer {
 struct Moved {
   uint64_t bytes;  // freed in GPU memory (evict), or restored
   uint64_t clean;  // evict: of these, that did not have to be copied
-  // Bytes of blocks that the program freed meanwhile and the mover ended: in GPU memory at that
-  // time, and evicted.
+  // Bytes of blocks that the program freed during the move and the mover ended: those that were in
+  // GPU memory, and those that were evicted.
   uint64_t freed_here;
   uint64_t freed_out;
   uint64_t room;     // restore: all room, with what `more` added

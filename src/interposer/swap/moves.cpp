@@ -118,8 +118,8 @@ bool is_being_freed(Worker& w, CUresult no_stream) {
          memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0;
 }
 
-// The driver shuts down when the program ends, and its memory goes with it. An error for that
-// reason is no failure, whichever call returns it first.
+// The driver shuts down when the program ends, and its memory goes with it. An error from any call
+// is not a failure if the driver has shut down.
 bool has_failed(CUresult result) {
   int count = 0;
   return result != CUDA_SUCCESS &&
@@ -257,8 +257,8 @@ void carry_out_moves(Worker& w) {
   use_no_context();
 }
 
-// Pins regions again that lost their pin. Their memory exists already, so the bound on kept memory
-// does not matter.
+// Pins one region that has lost its pin. The region's memory exists already, so the bound on kept
+// memory does not matter.
 static bool pin_again(Worker& w) {
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
     SwapDevice& device = w.swap.devices[i];

@@ -22,7 +22,8 @@ bool same(const gpurota_shared_name& a, const gpurota_shared_name& b) {
   return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-// Whether a message about the next blocks makes sense after so many bytes and blocks.
+// Whether a message about the next blocks fits what came before it: `done` bytes in `blocks`
+// blocks.
 bool is_sane(const gpurota_msg_shared& m, const Descriptors& fds, uint64_t done, uint32_t blocks) {
   const uint64_t mapped = m.mapped_bytes;
   if (mapped == 0 || mapped > kSaneBytes || done >= mapped || m.block_bytes == 0) return false;
@@ -79,7 +80,7 @@ bool unmap(const Opened& opened) {
   return true;
 }
 
-// The GPU that the memory is on; should the driver not say, the one that it is opened for.
+// The GPU that the memory is on; if the driver does not say, the GPU that the memory is opened for.
 int32_t device_of(uint64_t address) {
   int ordinal = 0;
   if (GPUROTA_OWN(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) ==
@@ -285,7 +286,7 @@ bool take_closed(OpenedMemory& memory, Opened* out) {
 }
 
 // Memory that is closed is unmapped once nothing uses it: at once, or when something is opened or
-// closed later. Memory that cannot be kept until then stays mapped.
+// closed later. If closed memory cannot be recorded for later, it stays mapped.
 void end_closed(State& s) {
   OpenedMemory& memory = swap_of(s).opened;
   Opened opened{};

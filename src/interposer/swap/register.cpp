@@ -1,4 +1,4 @@
-// The functions of a swap lease that the rooms below call.
+// The functions of a swap lease that the folders below swap/ call.
 #include "interposer/account/swap_table.h"
 #include "interposer/swap/allocations.h"
 #include "interposer/swap/freed.h"

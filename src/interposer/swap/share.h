@@ -8,8 +8,8 @@
 
 namespace gpurota::interposer {
 
-// Our handle, in the place of a driver's handle. `beginning` tells them apart: handles of the
-// driver begin otherwise.
+// Our handle, in the place of a driver's handle. `beginning` tells the two apart: no handle of the
+// driver begins like this.
 struct SharedHandle {
   char beginning[8];
   gpurota_shared_name name;

@@ -102,7 +102,8 @@ class SwapSpace {
                     uint64_t hosted = 0);
   // Allocates a small one in a page that others share already. False: no such page has room.
   bool allocate_shared(uint64_t size, uint64_t* address);
-  // The most physical memory that an allocation of `size` takes; UINT64_MAX: more than can be.
+  // The most physical memory that an allocation of `size` takes; UINT64_MAX: no allocation can be
+  // so large.
   static uint64_t cost(uint64_t size);
   // Frees the allocation that begins at `address`. CUDA_ERROR_INVALID_VALUE: none does.
   CUresult free(uint64_t address, SwapFreed* freed);
@@ -167,7 +168,8 @@ class SwapSpace {
   void end_range(uint32_t index);
   CUresult free_range(uint32_t index, SwapFreed* freed);
   CUresult allocate_small(uint64_t size, uint64_t hosted, uint64_t* address, uint64_t* took);
-  // All that a block has, taken out of the tables with the mutex held and ended without it.
+  // The resources of a block that ends: taken out of the tables with the mutex held, and released
+  // without the mutex.
   struct Remains {
     uint64_t address, size, handle;
     uint32_t first_alias;
@@ -198,7 +200,7 @@ class SwapSpace {
   uint64_t pageable_owed_;  // bytes still to be evicted to pageable memory
   ThreadPool copiers_;      // between bounce buffers and pageable memory, while a move lasts
   uint64_t hash_seed_;
-  uint64_t dice_;  // random state for which sums to check; the mover's
+  uint64_t dice_;  // random state that chooses the sums to check; the mover's
   std::atomic<uint64_t> resident_;
   std::atomic<uint64_t> hosted_;
   std::atomic<uint64_t> out_;

@@ -1,12 +1,12 @@
 // The program's own virtual memory (cuMemCreate and its family) in a swap lease: memory that moves.
 //
 // A handle of ours (memory/virtual_handles.h) stands for a range of the device's SwapSpace; each
-// mapping is an alias of the range's blocks (swap/alias_table.h). Called by the memory room's hooks
-// through the table, by swap/vmm_access.cpp and by swap/answers.cpp, on any thread.
+// mapping is an alias of the range's blocks (swap/alias_table.h). Called by the hooks in memory/
+// through SwapTable, by swap/vmm_access.cpp and by swap/answers.cpp, on any thread.
 //
-// Making, mapping and giving access wait while memory is away; unmapping and releasing never wait,
-// even while the mover has the block. Memory that is given to another process or a device is wired
-// from then on.
+// Making, mapping and giving access wait while the gate is kAway; unmapping and releasing never
+// wait, even while the mover moves the block. Memory that is given to another process or a device
+// is wired from then on.
 #pragma once
 
 #include "interposer/memory/virtual_handles.h"
