@@ -67,7 +67,7 @@ enum gpurota_status {
   GPUROTA_UNMANAGED = 6, /* to AUTOMATIC: continue without a lease and without limits */
   /* To SWAP_GROW only (docs/design/turns.md): */
   GPUROTA_REFUSED_CAPACITY = 7,  /* some lease of the GPU could no longer be resident on its own */
-  GPUROTA_REFUSED_HOST = 8,      /* host memory could not take what would be out at once */
+  GPUROTA_REFUSED_HOST = 8,      /* host memory could not take all that would be evicted at once */
   GPUROTA_REFUSED_TURNS_OFF = 9, /* the request would need turns, which are off */
   /* The GPU has no room for all of it, but has room for the rest if `bytes` of it are asked for as
    * HOSTED. */

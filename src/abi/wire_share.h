@@ -1,4 +1,4 @@
-/* Messages about memory that several processes have: memory shared by a handle of libgpurota's
+/* Messages about memory that several processes share: memory shared by a handle of libgpurota's
  * (docs/design/swap-tenant.md, "Sharing between processes"), and for whom such memory is counted
  * (docs/design/memory.md, "Imported memory").
  *

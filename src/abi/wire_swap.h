@@ -39,7 +39,7 @@ enum gpurota_swap_msg_type {
 
 /* What a tenant has on one GPU. */
 struct gpurota_swap_memory {
-  uint64_t movable_bytes;  /* that can be evicted; here or out */
+  uint64_t movable_bytes;  /* that can be evicted; resident or evicted */
   uint64_t resident_bytes; /* of these, in GPU memory now */
   /* Memory that cannot be evicted, as far as the library knows. A context counts with the size
    * that was granted for it. */
@@ -76,7 +76,7 @@ struct gpurota_msg_swap_terms {
   struct gpurota_msg_header header;
   uint64_t host_bytes;   /* of host memory that evicted memory may take, this process */
   uint64_t pinned_bytes; /* of these, that may be pinned */
-  /* Host memory that may be held while nothing is out: copies, and what is pinned. 0: no such
+  /* Host memory that may be held while nothing is evicted: copies, and what is pinned. 0: no such
    * bound, as before this field existed; older daemons do not send it. */
   uint64_t kept_bytes;
   uint32_t copy_all;    /* 1: unchanged memory is copied too */
