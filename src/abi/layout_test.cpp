@@ -35,7 +35,7 @@ TEST(Layout, MessagesHaveTheSizesOfVersion1) {
   EXPECT_LE(sizeof(gpurota_msg_processes), GPUROTA_WIRE_MAX);
 }
 
-TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
+TEST(Layout, MessagesOfSwapLeasesKeepTheirReleasedSizes) {
   EXPECT_EQ(sizeof(gpurota_swap_memory), 24u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_here), 16u + (24u + 8u) * GPUROTA_SLOTS + 16u);
   EXPECT_EQ(offsetof(gpurota_msg_swap_here, key), 16u + (24u + 8u) * GPUROTA_SLOTS);
@@ -59,7 +59,7 @@ TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
   EXPECT_LE(sizeof(gpurota_msg_swap_here), GPUROTA_WIRE_MAX);
 }
 
-TEST(Layout, MessagesAboutSharedMemoryHaveTheirFirstSizes) {
+TEST(Layout, MessagesAboutSharedMemoryKeepTheirReleasedSizes) {
   EXPECT_EQ(sizeof(gpurota_shared_name), 32u);
   EXPECT_EQ(sizeof(gpurota_msg_open), 40u);
   EXPECT_EQ(sizeof(gpurota_msg_opened), 16u);

@@ -99,7 +99,7 @@ TEST(SizeSpec, ResolvesAShareOfTheGpuDownToAMebibyte) {
   EXPECT_EQ(parse_size_spec("100%")->of(Bytes(UINT64_MAX)).count(), ~(kMiB.count() - 1));
 }
 
-TEST(SizeSpec, RefusesSharesThatAreNone) {
+TEST(SizeSpec, RefusesInvalidPercentages) {
   for (const char* text : {"0%", "101%", "-5%", "88.5%", "%", "8G%", "1 %",
                            "99999999999999999999999999999999999999999%", "%88"}) {
     const auto spec = parse_size_spec(text);
@@ -156,7 +156,7 @@ TEST(Bytes, DifferentAmountsPrintDifferently) {
   EXPECT_EQ(to_string(kGiB - Bytes(1), mib(1023)), "1 GiB");
 }
 
-TEST(Bytes, InATableTheNumberStandsAlone) {
+TEST(Bytes, TableTextHasNoUnit) {
   EXPECT_EQ(gib_text(Bytes(), gib(8)), "0");
   EXPECT_EQ(gib_text(mib(512), gib(8)), "0.5");
   EXPECT_EQ(gib_text(mib(20), gib(8)), "0.02");

@@ -55,7 +55,7 @@ TEST(MakeDirectory, SaysWhyItCannot) {
   EXPECT_EQ(make_directory("relative", 0700).error().code, Code::kInvalid);
 }
 
-TEST(CheckOwnPlace, IsWhereNobodyElseCanPutAFile) {
+TEST(CheckOwnPlace, RefusesFoldersThatOthersCanWriteTo) {
   const TempDir temp;
   const std::string path = temp.file("a/b");
   ASSERT_TRUE(make_directory(path, 0755));

@@ -44,7 +44,7 @@ TEST(EscapeHidden, CharactersThatReorderOrHideTextAreEscaped) {
   }
 }
 
-TEST(EscapeHidden, BeyondTheFirstPlaneEachNotationHasItsOwn) {
+TEST(EscapeHidden, JsonAndTomlDifferBeyondTheFirstPlane) {
   EXPECT_EQ(escape_hidden("\U000E0041", Escapes::kJson), "\\uDB40\\uDC41");
   EXPECT_EQ(escape_hidden("\U000E0041", Escapes::kToml), "\\U000E0041");
 }

@@ -54,7 +54,7 @@ TEST(Fd, AssigningToItselfKeepsTheDescriptor) {
   EXPECT_TRUE(is_open(fd.get()));
 }
 
-TEST(Fd, ReleaseHandsTheDescriptorOverUnclosed) {
+TEST(Fd, ReleaseReturnsTheOpenDescriptor) {
   int raw = -1;
   {
     Fd fd(open_null());

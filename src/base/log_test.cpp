@@ -40,7 +40,7 @@ class LogTest : public testing::Test {
   std::vector<std::string> lines_;
 };
 
-TEST_F(LogTest, PutsFieldsBehindTheMessage) {
+TEST_F(LogTest, PutsFieldsAfterTheMessage) {
   log::warn("lease ended", {{"lease", "L12"}, {"bytes", 4096}, {"reason", std::string("killed")}});
   EXPECT_THAT(lines_, ElementsAre("lease ended lease=L12 bytes=4096 reason=killed"));
   EXPECT_THAT(levels_, ElementsAre(log::Level::kWarning));

@@ -18,7 +18,7 @@ TEST(MakeRoom, TheGroupWithMostMakesRoom) {
   EXPECT_EQ(of({1, 2, 2, 2, 3}, 4), 2);
 }
 
-TEST(MakeRoom, TheNewcomerDoesIfOthersHaveNoMore) {
+TEST(MakeRoom, NewcomerMakesRoomIfNoOtherHasMore) {
   EXPECT_EQ(of({1, 2, 2}, 2), 2);
   EXPECT_EQ(of({1, 2, 2}, 1), 1);
   EXPECT_EQ(of({1, 2, 3}, 4), 4);

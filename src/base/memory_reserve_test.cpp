@@ -19,7 +19,7 @@ class MemoryReserve : public ::testing::Test {
   static void find_no_memory() { std::get_new_handler()(); }
 };
 
-TEST_F(MemoryReserve, IsFullUntilMemoryIsShortAndAgainOnceThereIsSome) {
+TEST_F(MemoryReserve, IsUsedWhenMemoryIsShortAndRefilledLater) {
   EXPECT_TRUE(memory_reserve::is_full());
   find_no_memory();
   EXPECT_FALSE(memory_reserve::is_full());
@@ -27,7 +27,7 @@ TEST_F(MemoryReserve, IsFullUntilMemoryIsShortAndAgainOnceThereIsSome) {
   EXPECT_TRUE(memory_reserve::is_full());
 }
 
-TEST_F(MemoryReserve, GivesEachBlockOnceAndThenSaysThatThereIsNone) {
+TEST_F(MemoryReserve, GivesEachBlockOnceThenReportsThatItIsEmpty) {
   for (std::size_t i = 0; i < memory_reserve::kBlocks; ++i) EXPECT_NO_THROW(find_no_memory());
   EXPECT_THROW(find_no_memory(), std::bad_alloc);
   EXPECT_TRUE(memory_reserve::fill());

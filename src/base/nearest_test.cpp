@@ -22,7 +22,7 @@ TEST(Nearest, NamesTheOneThatWasMeant) {
   EXPECT_EQ(nearest_name(std::string(100000, 'a'), {std::string(100001, 'a')}), "");
 }
 
-TEST(Nearest, OptionsAreMeantByTheirBeginningOrBySlips) {
+TEST(Nearest, FindsOptionsByPrefixOrTypingError) {
   const std::vector<std::string_view> names = {"--memory", "--memory-threshold", "--note"};
   const auto meant = [&](std::string_view word) {
     return did_you_mean(meant_names(word, names), "");

@@ -39,7 +39,7 @@ std::string refusal(const std::vector<std::string>& words) {
   return read ? "none" : read.error().message;
 }
 
-TEST(Options, GoWhereTheirRowsSay) {
+TEST(Options, ValuesAreStoredWhereTheRowsSay) {
   Typed typed;
   const auto read = read_program_options(
       kProgram, rows(typed),
@@ -61,7 +61,7 @@ TEST(Options, OfAProgramMayBeAbbreviated) {
   EXPECT_EQ(refusal({"--f", "a"}), "there is no option '--f' (see 'program --help')");
 }
 
-TEST(Options, AreRefusedByTheWordThatIsWrong) {
+TEST(Options, ErrorNamesTheWrongWord) {
   EXPECT_EQ(refusal({"--foldr\n", "x"}),
             "there is no option '--foldr\xEF\xBF\xBD': did you mean --folder? (see 'program "
             "--help')");
@@ -93,7 +93,7 @@ See program(8).
   EXPECT_EQ(*read_program_options(kProgram, rows(typed), {"--version"}), "program 1.2\n");
 }
 
-TEST(Options, BehindAWordBelongToIt) {
+TEST(Options, OptionsAfterAWordBelongToThatWord) {
   Typed typed;
   const auto rest = read_options(rows(typed), {"program --help", true, false, {}},
                                  {"-q", "word", "--folder", "a"});

@@ -45,7 +45,7 @@ TEST(ProcStat, RefusesWhatIsCutOrMalformed) {
   }
 }
 
-TEST(ProcUids, AreOfTheLineThatNoNameCanForge) {
+TEST(ProcUids, ProgramNameCannotForgeTheUids) {
   const auto uids =
       parse_proc_uids("Name:\tx\\nUid:\t7\nState:\tS\nUid:\t1000\t33\t0\t0\nGid:\t5\n");
   ASSERT_TRUE(uids);

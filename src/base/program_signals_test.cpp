@@ -25,7 +25,7 @@ int in_child(Check check) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST(ProgramSignals, NoneBlocksAndIgnoresNothing) {
+TEST(ProgramSignals, SettingNoneUnblocksAndResetsAllSignals) {
   EXPECT_EQ(in_child([] {
               const sigset_t term = set_of(SIGTERM);
               (void)::sigprocmask(SIG_BLOCK, &term, nullptr);

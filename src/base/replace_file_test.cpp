@@ -47,7 +47,7 @@ TEST(ReplaceFile, HasTheModeThatIsAskedForWhateverTheUmaskIs) {
   EXPECT_EQ(about.st_mode & 0777U, 0644U);
 }
 
-TEST(ReplaceFile, IsNotThereBeforeItIsPrepared) {
+TEST(ReplaceFile, FileAppearsOnlyOnceItIsPrepared) {
   const testing::TempDir dir;
   const std::string path = dir.file("spec");
   const auto refuse = [&](int) -> Result<void> {
@@ -69,7 +69,7 @@ TEST(ReplaceFile, LeavesTheOldOneWhereItCannotWrite) {
   EXPECT_EQ(text_of(path), "old");
 }
 
-TEST(ReplaceFile, WritesToNothingThatWasThereBefore) {
+TEST(ReplaceFile, NeverWritesToAnExistingFile) {
   const testing::TempDir dir;
   const std::string path = dir.file("token"), elsewhere = dir.file("elsewhere");
   // Opened by somebody who waits for the next content.

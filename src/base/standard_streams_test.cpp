@@ -23,7 +23,7 @@ int in_child(Check check) {
 
 bool fails_with_ebadf(ssize_t result) { return result == -1 && errno == EBADF; }
 
-TEST(StandardStreams, NothingElseGetsTheNumberOfOneThatIsClosed) {
+TEST(StandardStreams, NumbersOfClosedStreamsAreNotReused) {
   EXPECT_EQ(in_child([] {
               for (int fd = 0; fd < 3; ++fd) (void)::close(fd);
               occupy_closed_streams();
@@ -32,7 +32,7 @@ TEST(StandardStreams, NothingElseGetsTheNumberOfOneThatIsClosed) {
             0);
 }
 
-TEST(StandardStreams, AClosedOneStillCannotBeUsed) {
+TEST(StandardStreams, ClosedStreamStaysUnusable) {
   EXPECT_EQ(in_child([] {
               for (int fd = 0; fd < 3; ++fd) (void)::close(fd);
               occupy_closed_streams();

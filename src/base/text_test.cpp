@@ -50,7 +50,7 @@ TEST(DisplayText, CutsWithAnEllipsisAtWholeCharacters) {
   EXPECT_EQ(display_text("ab", 0), "");
 }
 
-TEST(DisplayText, IsItsOwnFixedPoint) {
+TEST(DisplayText, ApplyingItTwiceChangesNothing) {
   const std::string once = display_text("x\x1b\xff\u202e\n世");
   EXPECT_EQ(display_text(once), once);
 }

@@ -16,7 +16,7 @@ int take_all(TokenBucket& bucket, TokenBucket::Time now, const TokenRate& rate =
   return taken;
 }
 
-TEST(TokenBucket, GivesSoManyAtOnceAndThenEvenly) {
+TEST(TokenBucket, AllowsABurstThenAnEvenRate) {
   TokenBucket bucket;
   EXPECT_EQ(take_all(bucket, kStart), 4);
   EXPECT_FALSE(bucket.take(kStart + 14min, kRate));
@@ -24,14 +24,14 @@ TEST(TokenBucket, GivesSoManyAtOnceAndThenEvenly) {
   EXPECT_EQ(take_all(bucket, kStart + 45min), 2);
 }
 
-TEST(TokenBucket, SavesNothingUp) {
+TEST(TokenBucket, NeverHoldsMoreThanTheMostTokens) {
   TokenBucket bucket;
   take_all(bucket, kStart);
   EXPECT_EQ(bucket.spent(kStart + 24h, kRate), 0);
   EXPECT_EQ(take_all(bucket, kStart + 24h), 4);
 }
 
-TEST(TokenBucket, SaysWhenThereIsOneAgainAndNotEarlier) {
+TEST(TokenBucket, TellsWhenTheNextTokenIsAvailable) {
   TokenBucket bucket;
   EXPECT_LE(bucket.next(kRate), kStart);
   take_all(bucket, kStart);

@@ -37,7 +37,7 @@ TEST(Framer, TakesAMessageOfExactlyTheLimit) {
   EXPECT_EQ(drain(framer), (std::vector<std::string>{"abcd", "wxyz"}));
 }
 
-TEST(Framer, GivesUpAtTheFirstByteTooMany) {
+TEST(Framer, FailsAtTheFirstByteBeyondTheLimit) {
   for (const std::vector<std::string>& feeds :
        {std::vector<std::string>{"abcde"}, {"abcd", "e"}, {"ab", "cde\0"s}, {"ok\0abcde"s}}) {
     Framer framer(4);
@@ -50,7 +50,7 @@ TEST(Framer, GivesUpAtTheFirstByteTooMany) {
   }
 }
 
-TEST(Framer, HoldsNoMoreThanWhatHasNotBeenTaken) {
+TEST(Framer, KeepsOnlyMessagesNotYetReturned) {
   Framer framer(1 << 20);
   const std::string message(1000, 'x');
   for (int i = 0; i < 1000; ++i) {
@@ -60,7 +60,7 @@ TEST(Framer, HoldsNoMoreThanWhatHasNotBeenTaken) {
   EXPECT_EQ(framer.buffered(), 0u);
 }
 
-TEST(OutputBuffer, KeepsTheOrderAndTheRest) {
+TEST(OutputBuffer, KeepsUnwrittenBytesInOrder) {
   OutputBuffer out(16);
   ASSERT_TRUE(out.append("hello\0"s));
   ASSERT_TRUE(out.append("you"));
@@ -73,7 +73,7 @@ TEST(OutputBuffer, KeepsTheOrderAndTheRest) {
   EXPECT_TRUE(out.empty());
 }
 
-TEST(OutputBuffer, RefusesWhatASlowReaderWouldPileUpAndTakesNoPartOfIt) {
+TEST(OutputBuffer, RefusesBytesBeyondTheLimitAsAWhole) {
   OutputBuffer out(8);
   ASSERT_TRUE(out.append("12345678"));
   EXPECT_FALSE(out.append("9"));

@@ -58,7 +58,7 @@ TEST_P(Packets, CarryBytesAndDescriptors) {
   EXPECT_EQ(::read(reader.get(), &c, 1), 1);
 }
 
-TEST_P(Packets, DropAndCloseDescriptorsNobodyAskedFor) {
+TEST_P(Packets, CloseUnexpectedDescriptors) {
   const int before = open_fds();
   for (const std::size_t allowed : {0u, 1u, 2u}) {
     ASSERT_EQ(*send_packet(a_.get(), bytes_of("x"), std::array{0, 1, 2}), IoState::kDone);
@@ -71,7 +71,7 @@ TEST_P(Packets, DropAndCloseDescriptorsNobodyAskedFor) {
   EXPECT_EQ(open_fds(), before);
 }
 
-TEST_P(Packets, SayWhenThereIsNothingAndWhenThePeerIsGone) {
+TEST_P(Packets, ReportWouldBlockAndClosedPeer) {
   EXPECT_EQ(receive_packet(b_.get(), buffer_, 0)->state, IoState::kWouldBlock);
   EXPECT_FALSE(has_packet(b_.get()));
   EXPECT_FALSE(has_unread(a_.get()));
@@ -98,7 +98,7 @@ TEST_P(Packets, AFullSocketWouldBlock) {
 
 INSTANTIATE_TEST_SUITE_P(Types, Packets, ::testing::Values(SOCK_STREAM, SOCK_SEQPACKET));
 
-TEST(Packet, ALongOneIsMarkedAsCut) {
+TEST(Packet, LongPacketIsMarkedTruncated) {
   const auto pair = make_socket_pair(SOCK_SEQPACKET);
   ASSERT_EQ(*send_packet(pair->first.get(), bytes_of("0123456789")), IoState::kDone);
   std::array<std::byte, 4> small{};

@@ -28,7 +28,7 @@ TEST(Paths, RootUsesSystemPathsWhateverXdgVariables) {
   EXPECT_TRUE(own_runtime_dirs(environment).empty());
 }
 
-TEST(Paths, OfAUserAreTheXdgOnes) {
+TEST(Paths, UserPathsFollowXdgVariables) {
   Environment environment;
   environment.uid = 1000;
   environment.home = "/home/a";
@@ -55,7 +55,7 @@ TEST(Paths, WithoutAHomeTheStateIsInTheRuntimeDirectory) {
   EXPECT_EQ(daemon_paths(environment).state_dir, "/tmp/gpurota-1000/state");
 }
 
-TEST(Paths, ReadTheEnvironmentWithItsTrapsLeftOut) {
+TEST(Paths, EnvironmentIgnoresUnusableXdgVariables) {
   const TempDir temp;
   ::setenv("GPUROTA_RUNTIME_DIR", "here", 1);
   ::setenv("XDG_RUNTIME_DIR", temp.path().c_str(), 1);
@@ -71,7 +71,7 @@ TEST(Paths, ReadTheEnvironmentWithItsTrapsLeftOut) {
   ::unsetenv("XDG_STATE_HOME");
 }
 
-TEST(FindRuntimeDir, TakesTheUsersOwnDaemonOnlyIfItIsOneAndAnswers) {
+TEST(FindRuntimeDir, UsesTheUsersOwnDaemonOnlyIfItAnswers) {
   const TempDir temp;
   Environment environment;
   // Root has no daemon of its own besides the system's, so the test acts for another user.

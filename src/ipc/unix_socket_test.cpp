@@ -172,7 +172,7 @@ TEST_F(PassedSocket, AClientThatConnectedBeforeIsAccepted) {
   EXPECT_TRUE(::fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
-TEST_F(PassedSocket, WaitsForTheNextWhenThisOneEnds) {
+TEST_F(PassedSocket, AcceptsClientsForTheNextDaemon) {
   const int fd = make(SOCK_STREAM);
   const Fd of_systemd(::dup(fd));
   { ASSERT_TRUE(take(fd)); }
@@ -183,7 +183,7 @@ TEST_F(PassedSocket, WaitsForTheNextWhenThisOneEnds) {
   EXPECT_TRUE(*next->accept());
 }
 
-TEST_F(PassedSocket, GetsTheModeOfOurs) {
+TEST_F(PassedSocket, GetsTheModeInItsOptions) {
   const auto listener = take(make(SOCK_STREAM));
   ASSERT_TRUE(listener);
   struct stat info {};
@@ -250,7 +250,7 @@ TEST_F(UnixSocket, DescriptorsToAListenerAreRefused) {
   EXPECT_EQ(send_one(), EPERM);
 }
 
-TEST_F(UnixSocket, OutOfDescriptorsTheWaitingPeerIsHungUpOn) {
+TEST_F(UnixSocket, ClosesTheWaitingPeerWhenOutOfDescriptors) {
   auto listener = listen();
   ASSERT_TRUE(listener);
   const auto client = connect_unix(path_, SOCK_STREAM, 1s);

@@ -85,7 +85,7 @@ class KeeperTest : public ::testing::Test {
   pid_t keeper_ = 0;
 };
 
-TEST_F(KeeperTest, TheEndIsSeenAlsoWhereTheDaemonIgnoresThatOfItsChildren) {
+TEST_F(KeeperTest, ReportsTheEndEvenIfSigchldWasIgnored) {
   start_where_the_end_of_children_is_ignored({"sh", "-c", "exit 4"});
   EXPECT_EQ(wait().code, 4);
 }
@@ -117,7 +117,7 @@ TEST_F(KeeperTest, CommandGetsACleanEnvironmentAndItsVariables) {
   EXPECT_THAT(log(), Not(HasSubstr("SECRET")));
 }
 
-TEST_F(KeeperTest, PythonDoesNotKeepItsLinesBackUnlessTheOwnerSaysSo) {
+TEST_F(KeeperTest, PythonOutputIsUnbufferedUnlessTheOwnerSetsIt) {
   (void)run({"sh", "-c", "echo \"[$PYTHONUNBUFFERED]\""});
   EXPECT_EQ(log(), "[1]\n");
   orders_.spec.environment = {{"PYTHONUNBUFFERED", ""}};
@@ -125,7 +125,7 @@ TEST_F(KeeperTest, PythonDoesNotKeepItsLinesBackUnlessTheOwnerSaysSo) {
   EXPECT_EQ(log(), "[1]\n[]\n");
 }
 
-TEST_F(KeeperTest, GivesItATerminalWhoseLinesArriveAsTheyAreWritten) {
+TEST_F(KeeperTest, CommandsTerminalPassesLinesUnchanged) {
   orders_.spec.tty = true;
   const auto report = run({"sh", "-c",
                            "test -t 1 && test -t 2 && test ! -t 0 && echo \"$TERM\" && "
@@ -134,14 +134,14 @@ TEST_F(KeeperTest, GivesItATerminalWhoseLinesArriveAsTheyAreWritten) {
   EXPECT_EQ(log(), "xterm-256color\n24 80\nno line end");
 }
 
-TEST_F(KeeperTest, AllThatItPrintsToATerminalIsKept) {
+TEST_F(KeeperTest, KeepsAllOutputOfATerminal) {
   orders_.spec.tty = true;
   EXPECT_EQ(run({"seq", "1", "20000"}).code, 0);
   EXPECT_THAT(log(), ::testing::EndsWith("\n19999\n20000\n"));
   EXPECT_EQ(log().size(), 108894U);
 }
 
-TEST_F(KeeperTest, GivesItNoLeaseOfTheShellInWhichItWasAdded) {
+TEST_F(KeeperTest, CommandGetsNoLeaseVariablesOfTheShell) {
   orders_.spec.environment = {{"GPUROTA_LEASE", "L1"},
                               {"GPUROTA_TOKEN", "t"},
                               {"GPUROTA_SOCKET", "/s"},
@@ -159,7 +159,7 @@ TEST_F(KeeperTest, ShowsNoVariableInAnyArgv) {
   EXPECT_THAT(log(), Not(HasSubstr("hush")));
 }
 
-TEST_F(KeeperTest, GivesItSignalsAndLimitsLikeAnyProgramHas) {
+TEST_F(KeeperTest, CommandGetsUsualSignalsAndLimits) {
   (void)::signal(SIGPIPE, SIG_IGN);
   (void)run({"sh", "-c",
              "grep SigIgn /proc/self/status; grep SigBlk /proc/self/status; umask; ulimit -n"});
@@ -169,7 +169,7 @@ TEST_F(KeeperTest, GivesItSignalsAndLimitsLikeAnyProgramHas) {
   EXPECT_THAT(log(), HasSubstr("0022\n"));
 }
 
-TEST_F(KeeperTest, PassesTheRequestToEndOn) {
+TEST_F(KeeperTest, PassesSigtermToTheCommand) {
   start({"sh", "-c", "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.05; done"});
   while (log() != "ready\n") (void)::usleep(5'000);
   (void)::kill(keeper_, SIGTERM);
@@ -185,7 +185,7 @@ TEST_F(KeeperTest, KillsACommandThatIgnoresSigterm) {
   EXPECT_EQ(wait(), (jobs::KeeperReport{true, SIGKILL, ""}));
 }
 
-TEST_F(KeeperTest, IsNotHeldUpByAnOutputThatStaysOpen) {
+TEST_F(KeeperTest, EndsEvenIfTheOutputStaysOpen) {
   EXPECT_EQ(run({"sh", "-c", "sleep 20 & echo done"}).code, 0);
   EXPECT_EQ(log(), "done\n");
 }
@@ -292,7 +292,7 @@ TEST_F(MachineTest, OutputGoesToTheJournalUnderItsOwner) {
   EXPECT_EQ(log(), "");
 }
 
-TEST_F(MachineTest, WithoutAJournalItDoesNotStartAndSaysWhy) {
+TEST_F(MachineTest, DoesNotStartWithoutAJournalAndReportsWhy) {
   if (!start_with_journal(-1)) GTEST_SKIP() << "needs root and a mount namespace";
   EXPECT_THAT(wait().cannot_start, HasSubstr("the journal"));
 }
@@ -330,14 +330,14 @@ TEST_F(MachineTest, JobThatHangsBeforeItsCommandCanBeEnded) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
 }
 
-TEST_F(MachineTest, HasAllGroupsOfItsOwner) {
+TEST_F(MachineTest, CommandHasAllGroupsOfItsOwner) {
   const auto enter = [] { return put_text("/etc/group", "gpus:x:4242:nobody\n"); };
   if (!start_in(enter, {"id", "-G"})) GTEST_SKIP() << "needs root and a mount namespace";
   EXPECT_EQ(wait(), (jobs::KeeperReport{false, 0, ""}));
   EXPECT_EQ(log(), std::to_string(::getpwnam("nobody")->pw_gid) + " 4242\n");
 }
 
-TEST_F(MachineTest, HasTheLimitsThatALoginWouldGiveItsOwner) {
+TEST_F(MachineTest, CommandHasTheLimitsOfItsOwnersLogin) {
   const auto enter = [] {
     if (::mount("tmpfs", "/etc/security", "tmpfs", 0, "mode=755") != 0) return false;
     gpurota::testing::write_file("/etc/security/limits.conf",

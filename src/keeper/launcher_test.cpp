@@ -91,7 +91,7 @@ TEST_F(LauncherTest, FindsTheKeeperThatSystemdHasStarted) {
   EXPECT_TRUE(launcher_.forget(kJob));
 }
 
-TEST_F(LauncherTest, AsksForAUnitOfItsOwnAndTellsNoSecrets) {
+TEST_F(LauncherTest, UnitRequestShowsNoSecrets) {
   orders_.spec.command = {"true"};
   EXPECT_EQ(wait_for(*launcher_.start(kJob, orders_)), 0);
   const std::string asked = gpurota::testing::read_file(dir_.file("asked"));
@@ -105,7 +105,7 @@ TEST_F(LauncherTest, AsksForAUnitOfItsOwnAndTellsNoSecrets) {
   while (*launcher_.find_holder(kJob)) (void)::usleep(5'000);
 }
 
-TEST_F(LauncherTest, SaysWhySystemdDidNot) {
+TEST_F(LauncherTest, ReportsWhySystemdDidNotStartTheUnit) {
   (void)::setenv("STAND_IN_ERROR", "Failed to connect to bus", 1);
   EXPECT_NE(wait_for(*launcher_.start(kJob, orders_)), 0);
   EXPECT_FALSE(*launcher_.find_holder(kJob));
@@ -149,7 +149,7 @@ TEST_F(LauncherTest, TheChildEntersItsControlGroupBeforeItExecutes) {
   EXPECT_EQ(gpurota::testing::read_file(told), "made\n");
 }
 
-TEST_F(LauncherTest, AKeeperThatComesTooLateDoesNotRun) {
+TEST_F(LauncherTest, WithdrawnKeeperDoesNotRun) {
   const std::string gate = dir_.file("gate");
   (void)::setenv("STAND_IN_GATE", gate.c_str(), 1);
   const auto asks = launcher_.start(kJob, orders_);

@@ -29,7 +29,7 @@ TEST(LoginLimits, ParsesALineOfLimits) {
   EXPECT_THAT(limits("bob - nofile 1\n@staff - nofile 2"), IsEmpty());
 }
 
-TEST(LoginLimits, MemoryIsInKibibytesTimeInMinutesAndNiceIsTurnedRound) {
+TEST(LoginLimits, ConvertsUnitsOfMemoryTimeAndNice) {
   EXPECT_THAT(limits("* - as 100"), ElementsAre(both(RLIMIT_AS, 102400)));
   EXPECT_THAT(limits("* - cpu 2"), ElementsAre(both(RLIMIT_CPU, 120)));
   EXPECT_THAT(limits("* - nice -5"), ElementsAre(both(RLIMIT_NICE, 25)));
@@ -46,7 +46,7 @@ TEST(LoginLimits, UserLimitsOverrideGroupLimitsAndThoseTheDefault) {
               ElementsAre(LoginLimit{RLIMIT_NOFILE, 5, 9}));
 }
 
-TEST(LoginLimits, ALaterFileCountsMore) {
+TEST(LoginLimits, LaterFileTakesPrecedence) {
   EXPECT_THAT(parse_login_limits({"* - nofile 3", "* - nofile 4"}, kAlice),
               ElementsAre(both(RLIMIT_NOFILE, 4)));
 }
@@ -57,12 +57,12 @@ TEST(LoginLimits, UsersAndGroupsAreNamedByRangesToo) {
   EXPECT_THAT(limits("1001: - nofile 3\n: - nofile 4\n1x:2 - nofile 5"), IsEmpty());
 }
 
-TEST(LoginLimits, NeitherGroupsNorEverybodyMeanRoot) {
+TEST(LoginLimits, GroupAndDefaultLimitsDoNotApplyToRoot) {
   EXPECT_THAT(limits("* - nofile 1\n@root - nofile 2", kRoot), IsEmpty());
   EXPECT_THAT(limits("root - nofile 3", kRoot), ElementsAre(both(RLIMIT_NOFILE, 3)));
 }
 
-TEST(LoginLimits, ASparedUserHasNone) { EXPECT_THAT(limits("* - nofile 1\nalice -"), IsEmpty()); }
+TEST(LoginLimits, DashMeansNoLimits) { EXPECT_THAT(limits("* - nofile 1\nalice -"), IsEmpty()); }
 
 TEST(LoginLimits, InvalidLinesAreSkipped) {
   EXPECT_THAT(limits("alice - nofile\nalice both nofile 3\nalice - files 3\nalice - nofile x\n"

@@ -125,7 +125,7 @@ TEST(NvmlOnSim, ListsTheMachine) {
   EXPECT_FALSE(probe.read_settings(gpus[4]).empty());
 }
 
-TEST(NvmlOnSim, TellsPowerHeatClocksAndErrorsOfABoardAndNothingOfAnInstance) {
+TEST(NvmlOnSim, ReadsFiguresOfABoardButNotOfAMigInstance) {
   NvmlProbe probe;
   const auto gpus = read_gpus(probe);
   const GpuFigures figures = probe.read_figures(gpus[4], true);
@@ -143,14 +143,14 @@ TEST(NvmlOnSim, TellsPowerHeatClocksAndErrorsOfABoardAndNothingOfAnInstance) {
   EXPECT_EQ(probe.read_figures(gpus[1], true), nothing);
 }
 
-TEST(NvmlOnSim, SeesAProcessOnAWholeGpuAndItsMemoryComeAndGo) {
+TEST(NvmlOnSim, SeesAProcessAndItsMemoryAppearAndDisappear) {
   NvmlProbe probe;
   const auto gpus = read_gpus(probe);
   ASSERT_EQ(gpus.size(), 5u);
   expect_held_and_given_back(probe, gpus[4]);
 }
 
-TEST(NvmlOnSim, SeesAProcessOnAMigInstanceThereAndNotOnItsNeighbour) {
+TEST(NvmlOnSim, ProcessOnAMigInstanceIsNotOnItsNeighbour) {
   NvmlProbe probe;
   const auto gpus = read_gpus(probe);
   ASSERT_EQ(gpus.size(), 5u);

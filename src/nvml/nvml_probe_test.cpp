@@ -172,7 +172,7 @@ class NvmlProbeTest : public ::testing::Test {
   NvmlProbe probe_{[this] { return Result<NvmlTable>(table_); }};
 };
 
-TEST_F(NvmlProbeTest, ListsGpusInPciOrderWithWhatCanBePromised) {
+TEST_F(NvmlProbeTest, ListsGpusInPciOrderWithUsableMemory) {
   const auto gpus = probe_.read_gpus();
   ASSERT_TRUE(gpus) << gpus.error().message;
   ASSERT_EQ(gpus->size(), 2u);
@@ -185,14 +185,14 @@ TEST_F(NvmlProbeTest, ListsGpusInPciOrderWithWhatCanBePromised) {
   EXPECT_EQ(probe_.read_driver()->driver_version, "580.159.04");
 }
 
-TEST_F(NvmlProbeTest, ADriverThatTellsNoLinksMakesAllEquallyFar) {
+TEST_F(NvmlProbeTest, LinksAreUnknownIfTheDriverReportsNone) {
   const auto gpus = probe_.read_gpus();
   const auto links = probe_.read_links(*gpus);
   ASSERT_EQ(links.size(), 1u);
   EXPECT_EQ(links[0].closeness, Closeness::kUnknown);
 }
 
-TEST_F(NvmlProbeTest, NvlinkCountsBeforeTheWayOverPcie) {
+TEST_F(NvmlProbeTest, NvlinkTakesPrecedenceOverPcie) {
   table_.common_ancestor = [](Device, Device, nvmlGpuTopologyLevel_t* level) {
     *level = NVML_TOPOLOGY_SYSTEM;
     return NVML_SUCCESS;
@@ -257,7 +257,7 @@ TEST_F(NvmlProbeTest, ASampleMergesTheListsByPid) {
                                                        {13, gib(2), false}}));
 }
 
-TEST_F(NvmlProbeTest, AProcessOnTwoInstancesOfOneGpuIsTheirSum) {
+TEST_F(NvmlProbeTest, ProcessOnTwoInstancesOfOneGpuHasTheSum) {
   fake.devices[0].compute = {{10, kGiB64, 1, 0}, {10, 2 * kGiB64, 2, 0}, {10, UINT64_MAX, 3, 0}};
   EXPECT_EQ(sample_of("GPU-b").processes, (std::vector<GpuProcess>{{10, gib(3), false}}));
 }
@@ -283,7 +283,7 @@ TEST_F(NvmlProbeTest, OlderDriversListsAreReadToo) {
   EXPECT_EQ(first.read_sample(gpu("GPU-b")).processes, expected);
 }
 
-TEST_F(NvmlProbeTest, TheOneLineOfDriversWithLongerEntriesIsAskedByV2) {
+TEST_F(NvmlProbeTest, DriversWithLongV3EntriesAreAskedByV2) {
   fake.version = "535.54.03";
   fake.devices[0].compute = {{10, kGiB64, 0, 0}};
   table_.compute = {odd_v3, lister<V2, &FakeDevice::compute>, nullptr};
@@ -291,7 +291,7 @@ TEST_F(NvmlProbeTest, TheOneLineOfDriversWithLongerEntriesIsAskedByV2) {
   EXPECT_EQ(sample_of("GPU-b").processes.size(), 1u);
 }
 
-TEST_F(NvmlProbeTest, WithoutTheNewMemoryQueryTheOldOneServes) {
+TEST_F(NvmlProbeTest, FallsBackToTheOldMemoryQuery) {
   fake.memory_v2 = NVML_ERROR_FUNCTION_NOT_FOUND;
   const GpuSample sample = sample_of("GPU-b");
   EXPECT_EQ(sample.total, gib(80));
@@ -299,7 +299,7 @@ TEST_F(NvmlProbeTest, WithoutTheNewMemoryQueryTheOldOneServes) {
 }
 
 // On GB10, which has no memory of its own, an unreported size is not a size of zero.
-TEST_F(NvmlProbeTest, UnreportedMemoryIsTheMachines) {
+TEST_F(NvmlProbeTest, GpuWithUnreportedMemoryUsesTheMachinesMemory) {
   fake.memory_v2 = fake.memory_v1 = NVML_ERROR_NOT_SUPPORTED;
   fake.devices[0].compute = {{10, kGiB64, 0, 0}};
   const auto gpus = probe_.read_gpus();
@@ -328,7 +328,7 @@ TEST_F(NvmlProbeTest, GpuThatStopsReportingItsMemoryIsInError) {
   EXPECT_NE(probe_.read_sample((*gpus)[0]).error, "");
 }
 
-TEST_F(NvmlProbeTest, WhereAUnifiedGpusProcessesAreNotListedTheyAreUnknown) {
+TEST_F(NvmlProbeTest, UnlistedProcessesOfAUnifiedGpuAreUnknown) {
   fake.memory_v2 = fake.memory_v1 = fake.lists = NVML_ERROR_NOT_SUPPORTED;
   const GpuInfo unified = (*probe_.read_gpus())[0];
   const GpuSample sample = probe_.read_sample(unified);
@@ -397,7 +397,7 @@ TEST_F(NvmlProbeTest, SaysWhatToDoAboutPermissionsAndMixedVersions) {
   EXPECT_NE(probe_.read_gpus().error().message.find("reboot"), std::string::npos);
 }
 
-TEST_F(NvmlProbeTest, TellsTheSettingsThatMatter) {
+TEST_F(NvmlProbeTest, ReadsTheSettingsThatMatter) {
   table_.compute_mode = [](Device, nvmlComputeMode_t* mode) {
     *mode = NVML_COMPUTEMODE_EXCLUSIVE_PROCESS;
     return NVML_SUCCESS;

@@ -153,7 +153,7 @@ TEST_F(Upgrade, KeepsDataOfTheOlderGpurota) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST_F(Upgrade, OfANewDatabaseKeepsNothing) {
+TEST_F(Upgrade, NewDatabaseKeepsNoCopy) {
   Database database = *Database::open(temp_.file("new.db"));
   ASSERT_TRUE(upgrade_schema(database));
   EXPECT_NE(::access(copy_path(temp_.file("new.db"), 0).c_str(), F_OK), 0);
@@ -169,7 +169,7 @@ TEST_F(Upgrade, DoesNotBeginWithoutTheCopy) {
   EXPECT_EQ(number(database, "PRAGMA user_version"), std::int64_t{kOld});
 }
 
-TEST_F(Upgrade, TheOlderGpurotaSaysWhichCopyItCouldUse) {
+TEST_F(Upgrade, ErrorOfAnOlderGpurotaNamesTheCopyToUse) {
   Database database = *Database::open(path_);
   ASSERT_TRUE(upgrade_schema(database));
   const auto again = upgrade_schema(database, kOld);

@@ -68,7 +68,7 @@ TEST(History, RemovesExpiredRows) {
   EXPECT_THAT(*store->load_events(), ::testing::ElementsAre(an_event(2)));
 }
 
-TEST(History, APastBookingIsReplacedAndForgottenByItsNumber) {
+TEST(History, PastBookingIsReplacedAndRemovedByItsId) {
   const auto store = a_store();
   ports::StoredPastBooking booking{RequestId{4}, LeaseId{9},   4294967294u,
                                    WallTime(1h), WallTime(2h), 250000};
@@ -135,7 +135,7 @@ TEST(History, UsageIsReadInPiecesOfWholeLeases) {
   EXPECT_EQ(all, batch.usage);
 }
 
-TEST(History, MergedRowsTakeThePlaceOfThoseTheyAreMadeOf) {
+TEST(History, MergedRowsReplaceTheirSources) {
   const auto store = a_store();
   StoredUsage running = a_usage(3, 1000, WallTime(1h), WallTime(1h));
   running.open = true;

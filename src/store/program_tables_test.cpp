@@ -30,7 +30,7 @@ ports::StoredFiller filler(std::uint64_t id) {
   return made;
 }
 
-TEST(JobStore, KeepsAJobAsItWasOverARestart) {
+TEST(JobStore, JobSurvivesARestartUnchanged) {
   testing::TempDir dir;
   {
     auto store = SqliteStore::open(dir.path());
@@ -54,7 +54,7 @@ TEST(JobStore, ReplacesAndRemoves) {
   EXPECT_TRUE((*store)->load_jobs()->empty());
 }
 
-TEST(JobStore, TakesSeveralAtOnce) {
+TEST(JobStore, SavesSeveralJobsAtOnce) {
   auto store = SqliteStore::open_in_memory();
   ASSERT_TRUE((*store)->save_jobs({job(1), job(3), job(2)}));
   EXPECT_EQ(*(*store)->load_jobs(), (std::vector<ports::StoredJob>{job(1), job(2), job(3)}));
@@ -87,7 +87,7 @@ TEST(JobStore, NeverGivesANumberTwice) {
   EXPECT_EQ(*(*store)->next_program_id(ports::ProgramKind::kJob), 2U);
 }
 
-TEST(FillerStore, KeepsAFillerAsItWasOverARestart) {
+TEST(FillerStore, FillerSurvivesARestartUnchanged) {
   testing::TempDir dir;
   ports::StoredFiller bare;
   bare.id = 1;

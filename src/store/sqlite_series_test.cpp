@@ -60,7 +60,7 @@ TEST_F(SqliteSeriesTest, RenamesADamagedFileAndCreatesANewOne) {
   EXPECT_EQ(load().size(), 1u);
 }
 
-TEST_F(SqliteSeriesTest, DoesSoWithAnotherDatabaseOfItsVersion) {
+TEST_F(SqliteSeriesTest, RenamesAnotherDatabaseOfTheSameVersion) {
   {
     auto database = Database::open(path);
     ASSERT_TRUE(database);
@@ -108,7 +108,7 @@ TEST_F(SqliteSeriesTest, LeavesTheFileOfANewerGpurotaAlone) {
   EXPECT_FALSE(exists(path + ".damaged"));
 }
 
-TEST_F(SqliteSeriesTest, BringsItsLogIntoTheFileNowAndThen) {
+TEST_F(SqliteSeriesTest, CheckpointsItsLogRegularly) {
   SqliteSeries series(path);
   ASSERT_TRUE(series.load());
   for (int i = 0; i < 100; ++i) {

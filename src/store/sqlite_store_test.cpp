@@ -140,7 +140,7 @@ constexpr std::uint64_t kRemoved = std::uint64_t{1} << 63;
   ::_exit(1);
 }
 
-TEST(SqliteStore, KilledInTheMiddleOfWritingItLosesNothingThatWasStored) {
+TEST(SqliteStore, KillWhileWritingLosesNoStoredLease) {
   const TempDir temp;
   std::set<std::uint64_t> told;
   std::uint64_t last_id = 0;

@@ -163,7 +163,7 @@ TEST_F(StoreDamage, UnconfirmedChangesMayBeLost) {
   EXPECT_EQ(leases(), 1u);
 }
 
-TEST_F(StoreDamage, HoweverADaemonEndsTheNextOneFindsAllAndComplainsOfNothing) {
+TEST_F(StoreDamage, NextDaemonFindsAllLeasesHoweverTheLastOneEnded) {
   std::mt19937 dice(1);
   std::uint64_t last = 0;
   for (int round = 0; round < 20; ++round) {
@@ -255,7 +255,7 @@ TEST_F(StoreDamage, OlderCopyIsReported) {
   expect_refused("an older copy");
 }
 
-TEST_F(StoreDamage, WithoutAMarkTheFoldersOfJobsAndTheLogShowThatThereWasOne) {
+TEST_F(StoreDamage, JobFoldersOrLogRevealALostDatabaseWithoutAMark) {
   store_and_die(1, 2);
   const std::string log = read_file(wal());
   EXPECT_EQ(leases(), 2u);
@@ -268,7 +268,7 @@ TEST_F(StoreDamage, WithoutAMarkTheFoldersOfJobsAndTheLogShowThatThereWasOne) {
   expect_refused("-wal");
 }
 
-TEST_F(StoreDamage, ANewStateDirectoryIsNoDamage) {
+TEST_F(StoreDamage, NewStateDirectoryIsNotDamaged) {
   std::filesystem::create_directories(dir());
   std::filesystem::permissions(dir(), std::filesystem::perms::owner_all);
   std::filesystem::create_directories(dir() + "/jobs");
@@ -277,14 +277,14 @@ TEST_F(StoreDamage, ANewStateDirectoryIsNoDamage) {
   EXPECT_TRUE(std::filesystem::exists(mark()));
 }
 
-TEST_F(StoreDamage, OfAGpurotaThatLeftNoMarkAllIsThere) {
+TEST_F(StoreDamage, DatabaseWithoutAMarkIsAccepted) {
   store_and_die(1, 5);
   std::filesystem::remove(mark());
   EXPECT_EQ(leases(), 5u);
   EXPECT_TRUE(std::filesystem::exists(mark()));
 }
 
-TEST_F(StoreDamage, AMarkThatIsGarbageShowsThatThereWasOne) {
+TEST_F(StoreDamage, GarbageMarkRevealsALostDatabase) {
   store_and_die(1, 5);
   EXPECT_EQ(leases(), 5u);
   write_file(mark(), "garbage");

@@ -54,7 +54,7 @@ TEST(UsageMerge, MergedRowsAreMergedAgain) {
   EXPECT_EQ(days[0].gpu_ms, 240000u);
 }
 
-TEST(UsageMerge, KindsGroupsAndSpansStayApartAndNotesThatDifferAreForgotten) {
+TEST(UsageMerge, KeepsKindsGroupsAndSpansApartAndDropsDifferingNotes) {
   StoredUsage job = a_usage(2, WallTime(1h)), staff = a_usage(3, WallTime(1h)),
               other = a_usage(4, WallTime(1h)), over = a_usage(5, WallTime(1h + 59min + 30s));
   job.kind = "job";

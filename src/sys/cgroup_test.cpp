@@ -26,7 +26,7 @@ TEST(CgroupMount, IsFoundWhereverItIsMounted) {
             (CgroupMount{"/mnt/a b\\c", "/docker/ab"}));
 }
 
-TEST(CgroupMount, IsAbsentOnVersion1AndInNonsense) {
+TEST(CgroupMount, IsAbsentOnVersion1AndInMalformedText) {
   EXPECT_FALSE(parse_cgroup_mount(""));
   EXPECT_FALSE(parse_cgroup_mount("32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"));
   EXPECT_FALSE(parse_cgroup_mount(" - cgroup2 "));
@@ -69,7 +69,7 @@ TEST(CgroupDirectory, NeverLeadsOutOfTheMount) {
   EXPECT_EQ(cgroup_directory(whole, "0::/a..b/..c\n"), "/sys/fs/cgroup/a..b/..c");
 }
 
-TEST(Cgroup, OnlyGpurotasOwnAreTouched) {
+TEST(Cgroup, OnlyGroupsNamedByGpurotaAreChanged) {
   const testing::TempDir temp;
   ASSERT_EQ(::mkdir(temp.file("user.slice").c_str(), 0755), 0);
   testing::write_file(temp.file("user.slice") + "/cgroup.kill", "");
@@ -85,7 +85,7 @@ TEST(Cgroup, OnlyGpurotasOwnAreTouched) {
   }
 }
 
-TEST(Cgroup, GoneIsKilledAndRemoved) {
+TEST(Cgroup, KillingOrRemovingAMissingGroupSucceeds) {
   EXPECT_TRUE(kill_cgroup("/nowhere/gpurota-1"));
   EXPECT_TRUE(remove_cgroup("/nowhere/gpurota-1"));
   EXPECT_TRUE(read_cgroup_members("/nowhere/gpurota-1")->empty());

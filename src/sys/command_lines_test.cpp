@@ -60,7 +60,7 @@ class CommandLinesTest : public ::testing::Test {
   CommandLines commands{loop, [proc = proc](pid_t pid, std::uint64_t) { return proc->read(pid); }};
 };
 
-TEST_F(CommandLinesTest, IsReadWhileNobodyWaits) {
+TEST_F(CommandLinesTest, CommandIsReadWithoutMakingTheCallerWait) {
   proc->set(10, Words{"python", "train.py"});
   const std::uint64_t before = commands.changes();
   EXPECT_EQ(problem(process(10)), Code::kUnavailable);
@@ -68,7 +68,7 @@ TEST_F(CommandLinesTest, IsReadWhileNobodyWaits) {
   EXPECT_EQ(commands.changes(), before + 1) << "whoever was told that it is not known asks again";
 }
 
-TEST_F(CommandLinesTest, AProcessThatCannotBeReadIsNotKnownAndHoldsUpNobodyElse) {
+TEST_F(CommandLinesTest, UnreadableProcessDelaysNoOtherUser) {
   proc->set(10, Words{"hostile"});
   proc->set(20, Words{"honest"});
   proc->set_stuck(10, true);
@@ -83,7 +83,7 @@ TEST_F(CommandLinesTest, AProcessThatCannotBeReadIsNotKnownAndHoldsUpNobodyElse)
   EXPECT_TRUE(becomes(process(10), {"hostile"}));
 }
 
-TEST_F(CommandLinesTest, ReadersThatAllHangCostTheCommandsOfOthersAndNothingElse) {
+TEST_F(CommandLinesTest, OtherCommandsAreReadOnceHangingReadersEnd) {
   const auto count = static_cast<pid_t>(UserWorkers::kMost);
   for (pid_t i = 1; i <= count; ++i) {
     proc->set_stuck(i, true);
@@ -154,7 +154,7 @@ TEST_F(CommandLinesTest, KeepsABoundedNumber) {
   EXPECT_TRUE(becomes(process(99999, 77), {"late"}));
 }
 
-TEST(ReadCommandLine, IsOfTheProcessThatWasMeant) {
+TEST(ReadCommandLine, FailsForAnotherProcessWithTheSamePid) {
   const std::uint64_t start = read_proc_stat(::getpid())->start_ticks;
   const auto words = read_command_line(::getpid(), start);
   ASSERT_TRUE(words);

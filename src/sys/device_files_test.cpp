@@ -63,7 +63,7 @@ TEST_F(DeviceFilesTest, ReadsDeviceFilesOfGpusAndCapabilities) {
   EXPECT_THAT(read_device_files(dir.file("nowhere")).value(), IsEmpty());
 }
 
-TEST_F(DeviceFilesTest, AListIsSetAndReadBackAndItsModeIsTheMask) {
+TEST_F(DeviceFilesTest, AclIsSetAndReadBackWithTheModeAsMask) {
   const auto set = this->set("nvidia0", kList);
   if (!set && set.error().native == ENOTSUP) GTEST_SKIP() << set.error().message;
   ASSERT_TRUE(set) << set.error().message;
@@ -94,14 +94,14 @@ TEST_F(DeviceFilesTest, AnotherFileOfTheNameIsNotTouched) {
   EXPECT_EQ(set_device_acl(dir.path(), "nvidia0", inode, kList).error().code, Code::kGone);
 }
 
-TEST_F(DeviceFilesTest, ALinkIsNoDeviceFile) {
+TEST_F(DeviceFilesTest, SymbolicLinkIsNotADeviceFile) {
   write_file(dir.file("passwd"), "");
   ::unlink(path("nvidia1").c_str());
   ASSERT_EQ(::symlink(dir.file("passwd").c_str(), path("nvidia1").c_str()), 0);
   EXPECT_THAT(read(), ElementsAre(Key("nvidia-caps/nvidia-cap1"), Key("nvidia0")));
 }
 
-TEST_F(DeviceFilesTest, NonsenseIsNoList) {
+TEST_F(DeviceFilesTest, MalformedAclIsRefused) {
   const auto set = this->set("nvidia0", "everybody");
   ASSERT_FALSE(set);
   EXPECT_THAT(set.error().message, HasSubstr("everybody"));
@@ -157,7 +157,7 @@ TEST_F(DeviceFilesTest, FormerModeIsStoredUntilTheNextBoot) {
   EXPECT_THAT(read_device_memory(memory, "boot1").value(), IsEmpty());
 }
 
-TEST_F(DeviceFilesTest, ADamagedMemoryIsAnError) {
+TEST_F(DeviceFilesTest, DamagedRecordOfFormerModesIsAnError) {
   write_file(dir.file("device-files"), "what\n");
   const auto read = read_device_memory(dir.file("device-files"), "boot1");
   ASSERT_FALSE(read);

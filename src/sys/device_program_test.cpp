@@ -110,7 +110,7 @@ TEST(DeviceProgram, RefusesReadingAndWritingOfCharacterDevicesAndNothingElse) {
   EXPECT_TRUE(may_open(fences, BPF_DEVCG_ACC_MKNOD, BPF_DEVCG_DEV_CHAR, 195, 0));
 }
 
-TEST(DeviceProgram, IsNotLongerThanItsJumps) {
+TEST(DeviceProgram, JumpsReachTheEndOfTheLongestProgram) {
   DeviceFence fence{195, 0, 99999, {}};
   for (unsigned minor = 0; minor + 4 < kMaxOpenDevices; ++minor) fence.open.insert(minor);
   EXPECT_TRUE(may_read({fence}, 195, 0));
@@ -186,13 +186,13 @@ class DeviceProgramInAGroup : public ::testing::Test {
   std::string group_;
 };
 
-TEST_F(DeviceProgramInAGroup, HoldsRootToo) {
+TEST_F(DeviceProgramInAGroup, AppliesToRoot) {
   EXPECT_EQ(opened(children_[0], 0), EPERM);
   EXPECT_EQ(opened(children_[0], 1), ENXIO) << "there is no driver, but it may";
   EXPECT_EQ(opened(::getpid(), 0), ENXIO) << "outside of the group";
 }
 
-TEST_F(DeviceProgramInAGroup, IsReplacedAndTakenAway) {
+TEST_F(DeviceProgramInAGroup, IsReplacedAndRemoved) {
   ASSERT_TRUE(set_device_program(group_, {{kMajor, 0, 9, {0}}}));
   EXPECT_EQ(opened(children_[0], 0), ENXIO);
   EXPECT_EQ(opened(children_[0], 1), EPERM);
@@ -203,7 +203,7 @@ TEST_F(DeviceProgramInAGroup, IsReplacedAndTakenAway) {
   }
 }
 
-TEST_F(DeviceProgramInAGroup, TheInnermostDecides) {
+TEST_F(DeviceProgramInAGroup, InnermostGroupDecides) {
   const auto inner = child_group(children_[0], "gpurota-inner");
   ASSERT_TRUE(inner) << inner.error().message;
   EXPECT_EQ(opened(children_[1], 0), EPERM) << "as above";

@@ -32,7 +32,7 @@ TEST(Journal, UnknownValuesHaveNoField) {
   EXPECT_THAT(entry, Not(Contains(StartsWith("LEASE="))));
 }
 
-TEST(Journal, AForeignValueMakesNoSecondField) {
+TEST(Journal, ForeignValueCannotAddAField) {
   const auto entry = journal_entry(log::Level::kInfo, "m", {{"gpu", "a\nLEASE=L1"}});
   ASSERT_EQ(entry.size(), 4u);
   EXPECT_EQ(entry.back().find('\n'), std::string::npos);

@@ -17,7 +17,7 @@ TEST(MachineMemory, IsUnknownWithoutBothFigures) {
   EXPECT_FALSE(parse_meminfo(""));
 }
 
-TEST(MachineMemory, OfThisMachineIsThere) {
+TEST(MachineMemory, CanBeReadOnThisMachine) {
   const auto memory = read_machine_memory();
   ASSERT_TRUE(memory);
   EXPECT_GT(memory->available, Bytes());

@@ -52,7 +52,7 @@ class PassedSocketsTest : public ::testing::Test {
   std::vector<std::string> paths_ = {dir_.file("control.sock"), dir_.file("tenant.sock")};
 };
 
-TEST_F(PassedSocketsTest, ThereAreNoneUnlessSystemdSaysSo) {
+TEST_F(PassedSocketsTest, NoSocketWithoutSystemdsVariables) {
   const auto found = take_passed_sockets(paths_);
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->at(0));
@@ -70,7 +70,7 @@ TEST_F(PassedSocketsTest, EachIsFoundByItsPathInWhateverOrderTheyCome) {
       in_child({tenant.get(), control.get()}, "gpurotad.socket:gpurotad.socket", body, paths_));
 }
 
-TEST_F(PassedSocketsTest, OneAloneIsFine) {
+TEST_F(PassedSocketsTest, OneOfTheSocketsMayBePassedAlone) {
   const Fd control = listen(paths_[0], SOCK_STREAM);
   const auto body = [](const std::vector<std::string>& paths) {
     const auto found = take_passed_sockets(paths);

@@ -38,7 +38,7 @@ TEST(ProcessImage, APageOfADaemonIsKnownByItsName) {
   EXPECT_FALSE(mapped("7f00-7f10 rw-s 00000000 00:01 9    /memfd:gpurota-pages (deleted)").page);
 }
 
-TEST(ProcessImage, LinesWithoutAPathOrOfNoFormAreNothing) {
+TEST(ProcessImage, IgnoresMalformedLinesAndLinesWithoutAPath) {
   for (const char* line : {"", "/", "x /", "7f00-7f10 rw-p 00000000 00:00 0", "[stack]"}) {
     const ProcessImage image = mapped(line);
     EXPECT_FALSE(image.library || image.driver || image.page) << line;
@@ -54,13 +54,13 @@ TEST(ProcessImage, TheEnvironmentSaysWhichLeaseOnWhichSocket) {
   EXPECT_EQ(image.socket, "/run/gpurota/tenant.sock");
 }
 
-TEST(ProcessImage, ATitleWrittenOverTheEnvironmentIsNone) {
+TEST(ProcessImage, OverwrittenEnvironmentIsNotKnown) {
   ProcessImage image;
   note_environment("VLLM::EngineCore rank 3\0\0\0\0\0\0"sv, image);
   EXPECT_FALSE(image.has_environment);
 }
 
-TEST(ProcessImage, IsReadOfALivingProcessAndOfNoOther) {
+TEST(ProcessImage, IsReadOnlyOfTheSameLivingProcess) {
   const std::uint64_t start = read_proc_stat(::getpid())->start_ticks;
   const auto before = read_process_image(::getpid(), start);
   ASSERT_TRUE(before);

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(RoundTimes, TheLongestSinceTheStartStaysAndThatOfTheLastMinuteGoes) {
+TEST(RoundTimes, KeepsLongestSinceStartAndExpiresLastMinute) {
   RoundTimes times;
   const TimePoint start{1h};
   EXPECT_EQ(times.longest(start).since_start, Duration(0));

@@ -130,7 +130,7 @@ TEST_F(SdEventLoopTest, TellsOfWritableOnlyWhenAsked) {
   EXPECT_EQ(seen, static_cast<unsigned>(EPOLLOUT));
 }
 
-TEST_F(SdEventLoopTest, OfTwoReadyClientsTheFirstMayEndTheSecond) {
+TEST_F(SdEventLoopTest, CallbackMayRemoveAnotherReadyClient) {
   EventLoop::SourcePtr first, second;
   int called = 0;
   const auto end_both = [&](unsigned) {

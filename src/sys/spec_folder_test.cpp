@@ -44,7 +44,7 @@ TEST_F(SpecFolder, IsMadeForEverybodyToRead) {
   EXPECT_TRUE(make_spec_folder(path + "/cdi"));
 }
 
-TEST_F(SpecFolder, IsRefusedWhereOthersWriteAndOnADisk) {
+TEST_F(SpecFolder, IsRefusedIfWritableByOthersOrOnADisk) {
   std::filesystem::create_directory(path + "/open");
   ASSERT_EQ(::chmod((path + "/open").c_str(), 0777), 0);
   EXPECT_EQ(make_spec_folder(path + "/open").error().code, Code::kDenied);
@@ -74,7 +74,7 @@ TEST_F(SpecFolder, ASpecIsForEverybodyOrForOneUser) {
   ::acl_free(list);
 }
 
-TEST_F(SpecFolder, OnlyOnesOwnAreReadAndDraftsOfTheDeadGo) {
+TEST_F(SpecFolder, ReadsSpecsWithThePrefixAndRemovesOldDrafts) {
   testing::write_file(path + "/ours-gpu.json", "one");
   testing::write_file(path + "/ours-lease_L1.json.new", "half");
   testing::write_file(path + "/nvidia.json.new", "theirs");

@@ -94,7 +94,7 @@ TEST_F(SystemProcessesTest, ASignalIsHandledByAHandlerOrBlocked) {
   ASSERT_EQ(::sigprocmask(SIG_SETMASK, &before_all, nullptr), 0);
 }
 
-TEST_F(SystemProcessesTest, TellsOfADeathOnceEvenWhileItIsAZombie) {
+TEST_F(SystemProcessesTest, ReportsDeathOnceEvenOfAZombie) {
   const pid_t pid = start();
   auto handle = processes_.open({pid, read_proc_stat(pid)->start_ticks});
   ASSERT_TRUE(handle) << handle.error().message;
@@ -118,7 +118,7 @@ TEST_F(SystemProcessesTest, TellsOfADeathOnceEvenWhileItIsAZombie) {
   EXPECT_EQ(processes_.open({pid, 1}).error().code, Code::kGone);
 }
 
-TEST_F(SystemProcessesTest, TheHandleMayGoBeforeAndTheSourceInTheCallback) {
+TEST_F(SystemProcessesTest, SourceMayOutliveTheHandleAndEndInItsCallback) {
   const pid_t pid = start();
   auto handle = processes_.open(processes_.read_info(pid)->id());
   bool died = false;
@@ -158,7 +158,7 @@ TEST_F(SystemProcessesTest, ReadsTheDetailsOfAProcess) {
   EXPECT_EQ(processes_.command_of(0x7ffffff0).error().code, Code::kGone);
 }
 
-TEST_F(SystemProcessesTest, AProgramIsCalledAsBeforeWhenAnUpgradeHasReplacedIt) {
+TEST_F(SystemProcessesTest, ReplacedProgramKeepsItsPath) {
   const testing::TempDir folder;
   const std::string program = folder.path() + "/conmon";
   std::filesystem::copy_file("/bin/sleep", program);

@@ -61,13 +61,13 @@ TEST_F(SystemProgramsTest, AProgramGetsItsTextOnStandardInputAndEndsWithItsCode)
   EXPECT_EQ(end.code, 3);
 }
 
-TEST_F(SystemProgramsTest, AProgramThatDoesNotReadItsTextIsNoError) {
+TEST_F(SystemProgramsTest, ProgramMayIgnoreItsInput) {
   Program program = shell("true");
   program.input.assign(200000, 'x');
   EXPECT_TRUE(end_of(program).is_good());
 }
 
-TEST_F(SystemProgramsTest, OfStandardErrorTheFirstLineIsKept) {
+TEST_F(SystemProgramsTest, KeepsTheFirstLineOfStandardError) {
   EXPECT_EQ(end_of(shell("echo; echo first >&2; echo second >&2; exit 1")).complaint, "first");
   EXPECT_EQ(end_of(shell("echo to the output")).complaint, "");
 }
@@ -90,13 +90,13 @@ TEST_F(SystemProgramsTest, ProcessesLeftByAProgramAreKilledWithIt) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 20s) << "nobody waits for what it left";
 }
 
-TEST_F(SystemProgramsTest, AProgramThatIsNotThereSaysSo) {
+TEST_F(SystemProgramsTest, MissingProgramIsReported) {
   const ProgramEnd end = end_of({{"/no/such/program"}, "", "nobody", 30s});
   EXPECT_FALSE(end.is_good());
   EXPECT_EQ(end.complaint, "cannot be run: there is no such file");
 }
 
-TEST_F(SystemProgramsTest, TheEnvironmentIsOursAndTheFolderIsTheRoot) {
+TEST_F(SystemProgramsTest, RunsInRootDirectoryWithACleanEnvironment) {
   ASSERT_EQ(::setenv("GPUROTA_SECRET", "x", 1), 0);
   const ProgramEnd end = end_of(
       shell("test \"$HOME\" = / && test \"$PWD\" = / && test -z \"$GPUROTA_SECRET\" || exit 1"));
@@ -114,7 +114,7 @@ TEST_F(SystemProgramsTest, RootsProgramsRunAsTheUserThatWasNamedAndInNoGroupOfOu
   EXPECT_NE(end.complaint.find("nosuchuser"), std::string::npos) << end.complaint;
 }
 
-TEST_F(SystemProgramsTest, WhereSystemdHasStartedUsItIsAskedForAUnitOfThatUserWithThatTime) {
+TEST_F(SystemProgramsTest, UnderSystemdRequestsAUnitWithUserAndTimeLimit) {
   const std::string log = ::testing::TempDir() + "systemd-run-words";
   const std::string stand_in = ::testing::TempDir() + "systemd-run-stand-in";
   std::ofstream(stand_in) << "#!/bin/sh\necho \"$@\" >" << log

@@ -8,7 +8,7 @@
 namespace gpurota::sys {
 namespace {
 
-TEST(UserNames, AreThereAtTheFirstQuestion) {
+TEST(UserNames, FirstQuestionWaitsForTheName) {
   testing::FakeEventLoop loop;
   const auto accounts = std::make_shared<testing::FakeAccounts>();
   accounts->add_user("alice", 1000, {});
@@ -20,7 +20,7 @@ TEST(UserNames, AreThereAtTheFirstQuestion) {
   EXPECT_EQ(accounts->lookups(), 3);
 }
 
-TEST(UserNames, AreReadAgainWhenTheyAreOldWhileTheOldOneHolds) {
+TEST(UserNames, OldNameIsUsedWhileItIsReadAgain) {
   testing::FakeEventLoop loop;
   const auto accounts = std::make_shared<testing::FakeAccounts>();
   accounts->add_user("alice", 1000, {});
@@ -34,7 +34,7 @@ TEST(UserNames, AreReadAgainWhenTheyAreOldWhileTheOldOneHolds) {
   EXPECT_TRUE(loop.run_until([&] { return names.name_of(1000) == "alicia"; }));
 }
 
-TEST(UserNames, AServiceThatHangsDoesNotHoldTheStateThread) {
+TEST(UserNames, HangingServiceDoesNotBlockTheStateThread) {
   testing::FakeEventLoop loop;
   const auto accounts = std::make_shared<testing::FakeAccounts>();
   for (uid_t uid = 1; uid <= 1000; ++uid) {

@@ -67,7 +67,7 @@ TEST_F(UserWorkersTest, BlockedUserDelaysNoOtherUser) {
   EXPECT_TRUE(loop.run_until([&] { return answered.size() == 3; }));
 }
 
-TEST_F(UserWorkersTest, StuckUsersTakeNoMoreThanTheThreadsThereAre) {
+TEST_F(UserWorkersTest, ThreadsAreLimitedWhileUsersAreStuck) {
   fill_with_stuck_users();
   EXPECT_FALSE(read(5000));
   EXPECT_FALSE(read(5001));
@@ -79,7 +79,7 @@ TEST_F(UserWorkersTest, StuckUsersTakeNoMoreThanTheThreadsThereAre) {
   EXPECT_EQ(workers.size(), UserWorkers::kMost);
 }
 
-TEST_F(UserWorkersTest, OneUserCannotHaveMoreWaitThanTheBound) {
+TEST_F(UserWorkersTest, WaitingReadsOfOneUserAreBounded) {
   gate->set_stuck(1000, true);
   for (std::size_t i = 0; i < UserWorkers::kMostWaiting; ++i) EXPECT_TRUE(read(1000));
   EXPECT_FALSE(read(1000));

@@ -20,7 +20,7 @@ namespace {
 
 using testing::FakeEventLoop;
 
-TEST(Worker, RunsJobsInOrderElsewhereAndTheirCompletionsHere) {
+TEST(Worker, RunsJobsInOrderAndCompletionsOnTheLoop) {
   FakeEventLoop loop;
   Worker worker(loop, "a-name-longer-than-fifteen");
   const auto here = std::this_thread::get_id();
@@ -39,7 +39,7 @@ TEST(Worker, RunsJobsInOrderElsewhereAndTheirCompletionsHere) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
-TEST(Worker, ACallerThatWaitsGetsTheAnswerAtOnceAndOnce) {
+TEST(Worker, WaitingCallerGetsTheAnswerOnce) {
   FakeEventLoop loop;
   Worker worker(loop, "w");
   int answers = 0;

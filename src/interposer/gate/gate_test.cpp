@@ -42,7 +42,7 @@ class GateTest : public testing::Test {
   Gate* gate;
 };
 
-TEST_F(GateTest, OpenLetsEverybodyPassAlsoNested) {
+TEST_F(GateTest, OpenGateLetsNestedCallsPass) {
   GateGuard outer(*gate, GateClass::kSubmits, submits);
   GateGuard inner(*gate, GateClass::kSubmits, submits);
   EXPECT_TRUE(somebody_inside());
@@ -57,7 +57,7 @@ TEST_F(GateTest, SubmittedWorkIsCountedButMemoryAccessIsNot) {
   EXPECT_EQ(gate->submissions() - before, 2u);
 }
 
-TEST_F(GateTest, ClosingWaitsForThoseInside) {
+TEST_F(GateTest, ClosingWaitsForThreadsInside) {
   std::atomic<int> step{0};
   std::thread program([&] {
     GateGuard guard(*gate, GateClass::kSubmits, submits);
@@ -87,7 +87,7 @@ TEST_F(GateTest, ACallInsideAnotherDoesNotWaitForItself) {
   program.join();
 }
 
-TEST_F(GateTest, NobodyIsInsideOnceClosedHoweverThreadsRace) {
+TEST_F(GateTest, NoThreadIsInsideOnceTheGateIsClosed) {
   constexpr int kThreads = 3;
   std::atomic<int> inside{0};
   std::atomic<bool> stop{false};
@@ -118,7 +118,7 @@ TEST_F(GateTest, NobodyIsInsideOnceClosedHoweverThreadsRace) {
   for (std::thread& t : program) t.join();
 }
 
-TEST_F(GateTest, OnePassLetsOneThrough) {
+TEST_F(GateTest, OnePassLetsOneSubmissionThrough) {
   gate->set(GateState::kShut);
   std::atomic<int> passed{0};
   std::vector<std::thread> program;
@@ -199,7 +199,7 @@ TEST_F(GateTest, ADriversCallbackNeverWaits) {
   EXPECT_TRUE(nobody_inside());
 }
 
-TEST_F(GateTest, AThreadThatDiesInsideHasLeft) {
+TEST_F(GateTest, ThreadThatDiesInsideCountsAsLeft) {
   std::thread([&] {
     pthread_t dying;
     const auto die = [](void* argument) -> void* {
@@ -213,7 +213,7 @@ TEST_F(GateTest, AThreadThatDiesInsideHasLeft) {
   EXPECT_TRUE(nobody_inside());
 }
 
-TEST_F(GateTest, MoreThreadsThanMarksTakeTurnsWithTheMarks) {
+TEST_F(GateTest, MarksOfEndedThreadsAreReused) {
   for (int i = 0; i < 3000; ++i) {
     std::thread([&] { GateGuard guard(*gate, GateClass::kSubmits, submits); }).join();
   }
@@ -233,7 +233,7 @@ TEST_F(GateTest, WakesEveryThreadThatWaits) {
   }
 }
 
-TEST_F(GateTest, AForkedChildFindsItOpenAndItselfOutside) {
+TEST_F(GateTest, ForkedChildHasAnOpenGateAndIsOutside) {
   void* memory = map_memory(sizeof(Gate), MADV_WIPEONFORK);
   ASSERT_NE(memory, nullptr);
   auto* wiped = static_cast<Gate*>(memory);

@@ -172,7 +172,7 @@ TEST_F(Families, MemoryBoundToAMulticastObjectLivesUntilItIsUnbound) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-TEST_F(Families, MemoryBoundByAddressGoesWithTheMulticastObject) {
+TEST_F(Families, MemoryBoundByAddressEndsWithTheMulticastObject) {
   create();
   vmm_mapped(state(), std::uint64_t{1} << 30, 64 * kMiB, 7);
   CUmemGenericAllocationHandle object = 0;
@@ -185,7 +185,7 @@ TEST_F(Families, MemoryBoundByAddressGoesWithTheMulticastObject) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-TEST_F(Families, MemoryMappedIntoASparseArrayLivesUntilThePartIsUnmappedOrTheArrayGone) {
+TEST_F(Families, SparseArrayMemoryLivesUntilUnmappedOrArrayDestroyed) {
   for (const bool unmaps : {true, false}) {
     create();
     CUarrayMapInfo part = {};
@@ -203,7 +203,7 @@ TEST_F(Families, MemoryMappedIntoASparseArrayLivesUntilThePartIsUnmappedOrTheArr
   }
 }
 
-TEST_F(Families, AContextGoesWithItsLastDetach) {
+TEST_F(Families, LastDetachEndsAContext) {
   add_context(the_context(), 0, 0, false, true);
   CUdeviceptr p = 0;
   CUcontext context = nullptr;
@@ -215,7 +215,7 @@ TEST_F(Families, AContextGoesWithItsLastDetach) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-TEST_F(Families, AContextThatGetsTheHandleOfOneThatEndsIsAnother) {
+TEST_F(Families, NewContextMayReuseTheHandleOfAnEndingOne) {
   const std::uint32_t serial = add_context(the_context(), 0, 0, false, true);
   install(kFn_cuCtxDestroy_v2, destroy_and_reuse);
   CUdeviceptr p = 0;
@@ -262,7 +262,7 @@ TEST_F(Families, AllocationInAGreenContextBelongsToThePrimaryContext) {
 }
 
 // Memory that the host touches never moves; it is charged like other memory where its GPU is named.
-TEST_F(Families, APoolOfManagedMemoryStaysWhereItIs) {
+TEST_F(Families, PoolOfManagedMemoryDoesNotMove) {
   install(kFn_cuMemPoolCreate, make_pool);
   CUmemPoolProps managed = {};
   managed.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
@@ -275,7 +275,7 @@ TEST_F(Families, APoolOfManagedMemoryStaysWhereItIs) {
   EXPECT_TRUE(known->stays);
 }
 
-TEST_F(Families, TheDefaultPoolOfManagedMemoryStaysWhereItIs) {
+TEST_F(Families, DefaultPoolOfManagedMemoryDoesNotMove) {
   install(kFn_cuMemGetDefaultMemPool, managed_default);
   bool foreign = false;
   const Pool* known = known_pool(state(), the_pool(), &foreign);
@@ -287,7 +287,7 @@ TEST_F(Families, TheDefaultPoolOfManagedMemoryStaysWhereItIs) {
 }
 
 // No argument tells the pool's GPU, so the pool is charged by what NVML shows.
-TEST_F(Families, APoolOfManagedMemoryWithoutAPlaceIsNotCountedHere) {
+TEST_F(Families, ManagedPoolWithoutALocationIsNotCharged) {
   install(kFn_cuMemPoolCreate, make_pool);
   install(kFn_cuMemAllocFromPoolAsync, take_from_pool);
   CUmemPoolProps managed = {};
@@ -322,7 +322,7 @@ TEST_F(Families, PendingAllocationOfADestroyedPoolIsCharged) {
 
 // The heap is charged by what NVML shows, but the driver is asked for no more than there is room
 // for.
-TEST_F(Families, AHeapOfKernelsThatDoesNotFitIsRefused) {
+TEST_F(Families, KernelHeapThatDoesNotFitIsRefused) {
   install(kFn_cuCtxGetLimit, get_limit);
   install(kFn_cuCtxSetLimit, set_limit);
   limit_set = 0;
@@ -348,7 +348,7 @@ TEST_F(Families, AGraphTooDeepToBeCountedIsRefused) {
   EXPECT_EQ(made_ready, 0);
 }
 
-TEST_F(Families, APoolInPiecesIsNotMadeToGrowTwice) {
+TEST_F(Families, FragmentedPoolIsNotMadeToGrowTwice) {
   Pool* pool = add_pool(state(), reinterpret_cast<CUmemoryPool>(std::uintptr_t{0x2000}), 0, false);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 32 << 20, nullptr), CUDA_SUCCESS);

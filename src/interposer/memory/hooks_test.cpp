@@ -69,7 +69,7 @@ TEST(Pools, PoolsAreChargedByTheirReservation) {
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
-TEST(Pools, LetGoWhenLinearMemoryNeedsTheRoom) {
+TEST(Pools, ReleaseIdleMemoryForLinearAllocations) {
   reset_fake_driver(64 * kMiB);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
@@ -78,7 +78,7 @@ TEST(Pools, LetGoWhenLinearMemoryNeedsTheRoom) {
   EXPECT_LE(most_physical_bytes(), 64 * kMiB);
 }
 
-TEST(Pools, LiveOffThemselvesAtTheLimit) {
+TEST(Pools, ServeFromTheirOwnMemoryAtTheLimit) {
   reset_fake_driver(64 * kMiB);
   CUdeviceptr p = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -139,7 +139,7 @@ CUresult is_capturing(CUstream, CUstreamCaptureStatus* out) {
   return *out = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
 }
 
-TEST(Captures, AStreamIsAskedOnlyIfOneMayCapture) {
+TEST(Captures, StreamIsQueriedOnlyIfACaptureMayExist) {
   reset_fake_driver(256 * kMiB);
   install(interposer::kFn_cuStreamBeginCapture_v2, begin_capture);
   install(interposer::kFn_cuStreamEndCapture, end_capture);
@@ -177,7 +177,7 @@ class Vmm : public ::testing::Test {
   State& s_ = interposer::state();
 };
 
-TEST_F(Vmm, CreditsAtTheLastOfHandlesAndMappings) {
+TEST_F(Vmm, CreditsWhenTheLastHandleAndMappingEnd) {
   vmm_created(s_, 7, 100, 0);
   vmm_mapped(s_, 1 << 21, 100, 7);
   EXPECT_EQ(release(7), 0);
@@ -197,7 +197,7 @@ TEST_F(Vmm, FindsAHandleRetainedAgainByAddress) {
   EXPECT_EQ(release(9), 100);
 }
 
-TEST_F(Vmm, KeepsApartTwoMemoriesThatHadTheSameHandle) {
+TEST_F(Vmm, TwoAllocationsWithAReusedHandleAreKeptApart) {
   vmm_created(s_, 7, 100, 0);
   vmm_mapped(s_, 1 << 21, 100, 7);
   release(7);

@@ -115,7 +115,7 @@ class EndingPools : public ::testing::Test {
   }
 };
 
-TEST_F(EndingPools, OneThatIsMadeWhileAnotherIsBeingDestroyedIsCounted) {
+TEST_F(EndingPools, PoolMadeWhileAnotherIsDestroyedIsCounted) {
   made(kFirst);
   CUdeviceptr last = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&last, 8 << 20, kFirst, nullptr), CUDA_SUCCESS);
@@ -136,7 +136,7 @@ TEST_F(EndingPools, OneThatIsMadeWhileAnotherIsBeingDestroyedIsCounted) {
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
-TEST_F(EndingPools, OneWhoseLastAllocationIsFreedAfterItWasDestroyedIsCreditedThen) {
+TEST_F(EndingPools, DestroyedPoolIsCreditedWithItsLastFree) {
   made(kFirst);
   CUdeviceptr last = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&last, 8 << 20, kFirst, nullptr), CUDA_SUCCESS);
@@ -178,7 +178,7 @@ TEST_F(EndingPools, FailedAllocationOfADestroyedPoolIsServedByTheNext) {
   EXPECT_EQ(charged_bytes(), (256 - 64 + 32) * kMiB);
 }
 
-TEST_F(EndingPools, TheDriverIsNotAskedOfOneThatIsGone) {
+TEST_F(EndingPools, DriverIsNotAskedAboutADestroyedPool) {
   made(kFirst);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&p, 8 << 20, kFirst, nullptr), CUDA_SUCCESS);
@@ -192,7 +192,7 @@ TEST_F(EndingPools, TheDriverIsNotAskedOfOneThatIsGone) {
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
-TEST_F(EndingPools, OneIsNotDestroyedInTheMiddleOfATrim) {
+TEST_F(EndingPools, PoolIsNotDestroyedDuringATrim) {
   made(kFirst);
   Pool* pool = known(kFirst);
   std::thread destroyer;
@@ -240,7 +240,7 @@ TEST_F(EndingPools, GrowthAfterAConcurrentReadIsCharged) {
 }
 
 // The allocation may wait at the gate until other leases have had their turn.
-TEST_F(EndingPools, NobodyWaitsForAnAllocationThatStandsAtTheGate) {
+TEST_F(EndingPools, AllocationThatWaitsAtTheGateIsNotWaitedFor) {
   made(kFirst);
   known(kFirst)->stays = true;
   State& s = state();

@@ -214,7 +214,7 @@ class Reserve : public ::testing::Test {
   }
 };
 
-TEST_F(Reserve, MoreThanTheLeaseHasIsAskedForOnce) {
+TEST_F(Reserve, RequestBeyondTheLimitIsAskedOnce) {
   reset_fake_driver(64 * kMiB);
   ASSERT_TRUE(take(state(), 0, 64 * kMiB));
   const Page page(32 * kMiB);
@@ -251,7 +251,7 @@ TEST_F(Reserve, MemoryFreedDuringARefusalIsUsed) {
   EXPECT_EQ(grantor.questions, 1);
 }
 
-TEST_F(Reserve, ARefusalWithoutAnythingFreedIsBelievedAtOnce) {
+TEST_F(Reserve, RefusalIsFinalIfNothingWasFreed) {
   reset_fake_driver(0);
   Grantor grantor(16 * kMiB);
   EXPECT_NE(reserve(0, 32 * kMiB), Answer::kYes);
@@ -276,7 +276,7 @@ TEST_F(Reserve, MemoryOfPoolsIsRequestedAgainAfterAConcurrentReturn) {
 }
 
 // Both pools are beyond their reserve at once; the daemon has enough for both.
-TEST_F(Reserve, OfTwoPoolsThatGrewBeyondTheirReserveEachBringsItsOwn) {
+TEST_F(Reserve, EachPoolObtainsItsOwnExcess) {
   reset_fake_driver(32 * kMiB);
   use_pool_in_pieces();
   CUdeviceptr p = 0;
@@ -326,7 +326,7 @@ TEST_F(Reserve, RefusalWaitsForTransientMemoryOfOtherThreads) {
 }
 
 // The flight ends before any thread could check whether it is under way.
-TEST_F(Reserve, ARefusalIsNotBelievedOfOneThatEndedMeanwhile) {
+TEST_F(Reserve, RefusalIsNotFinalIfAFlightEndedMeanwhile) {
   reset_fake_driver(64 * kMiB);
   ASSERT_TRUE(take(state(), 0, 64 * kMiB));
   Flight other(state().slots[0]);
@@ -341,7 +341,7 @@ TEST_F(Reserve, ARefusalIsNotBelievedOfOneThatEndedMeanwhile) {
   EXPECT_EQ(grantor.questions, 2);
 }
 
-TEST_F(Reserve, NobodyWaitsForALaterFlightNorForOneThatWaitsItself) {
+TEST_F(Reserve, LaterAndWaitingFlightsAreNotWaitedFor) {
   reset_fake_driver(0);
   Slot& slot = state().slots[0];
   Flight first(slot);
@@ -357,7 +357,7 @@ TEST_F(Reserve, NobodyWaitsForALaterFlightNorForOneThatWaitsItself) {
   EXPECT_TRUE(under_way(slot, last_ticket(slot)));
 }
 
-TEST_F(Reserve, ABlockThatAnotherEnteredBeforeAnAllocationWasUndoneStaysCharged) {
+TEST_F(Reserve, BlockSharedWithAnUndoneAllocationStaysCharged) {
   reset_fake_driver(2 * kMiB);
   install(kFn_cuMemAlloc_v2, alloc_across);
   install(kFn_cuMemFree_v2, free_across);
@@ -373,7 +373,7 @@ TEST_F(Reserve, ABlockThatAnotherEnteredBeforeAnAllocationWasUndoneStaysCharged)
 }
 
 // Otherwise the daemon would underestimate what the driver holds by itself, and grant as much more.
-TEST_F(Reserve, ThePageDoesNotGoOnShowingAReserveThatWasNotNeeded) {
+TEST_F(Reserve, PageStopsShowingAnUnusedReserve) {
   reset_fake_driver(32 * kMiB);
   const Page page(1 << 30);
   CUdeviceptr p = 0;
@@ -388,7 +388,7 @@ TEST_F(Reserve, ThePageDoesNotGoOnShowingAReserveThatWasNotNeeded) {
 }
 
 // Otherwise the daemon would not find the page unchanged while several threads allocate from pools.
-TEST_F(Reserve, ThePageDoesNotMoveWithAnAllocationThatAPoolServes) {
+TEST_F(Reserve, PageIsUnchangedIfAPoolServesAnAllocation) {
   reset_fake_driver(128 * kMiB);
   const Page page(1 << 30);
   CUdeviceptr p = 0;
@@ -398,7 +398,7 @@ TEST_F(Reserve, ThePageDoesNotMoveWithAnAllocationThatAPoolServes) {
   EXPECT_EQ(page.used(), 32u << 20);
 }
 
-TEST_F(Reserve, AReserveThatWasNotNeededIsGivenBackAtOnceAboveTheLimit) {
+TEST_F(Reserve, UnusedReserveIsReturnedAtOnceAboveTheLimit) {
   reset_fake_driver(96 * kMiB);
   Page page(1 << 30);
   CUdeviceptr p = 0;
@@ -412,7 +412,7 @@ TEST_F(Reserve, AReserveThatWasNotNeededIsGivenBackAtOnceAboveTheLimit) {
 
 // Otherwise the thread would use memory that is evicted, or have a context whose cost nobody has
 // reserved.
-TEST_F(Reserve, AThreadThatWantsThePrimaryContextGetsItOnceAnotherHasMadeIt) {
+TEST_F(Reserve, ThreadWaitsForThePrimaryContextThatAnotherMakes) {
   reset_fake_driver(0);
   primary_active = 0;
   other_is_back = noted_for_other = false;
@@ -427,7 +427,7 @@ TEST_F(Reserve, AThreadThatWantsThePrimaryContextGetsItOnceAnotherHasMadeIt) {
   EXPECT_EQ(grantor.questions, 1);
 }
 
-TEST_F(Reserve, APrimaryContextThatIsMadeRightBehindAReleaseIsCountedOnce) {
+TEST_F(Reserve, PrimaryContextMadeRightAfterAReleaseIsCountedOnce) {
   reset_fake_driver(0);
   primary_active = 0;
   other_is_back = false;
@@ -459,7 +459,7 @@ TEST_F(Reserve, FailedPrimaryContextIsReservedForAgain) {
   EXPECT_EQ(state().slots[0].contexts.load(), 0u);
 }
 
-TEST_F(Reserve, AToolsCallbackMayRetainThePrimaryContextThatIsBeingMade) {
+TEST_F(Reserve, CallbackMayRetainThePrimaryContextBeingMade) {
   reset_fake_driver(0);
   primary_active = 0;
   install(kFn_cuDevicePrimaryCtxGetState, primary_state);

@@ -47,7 +47,7 @@ TEST(Notice, IsOneLineOncePerReason) {
             "gpurota: refused 0\ngpurota: over\n");
 }
 
-TEST(Notice, DoesNotGoIntoAFileThatTheProgramHasInItsPlace) {
+TEST(Notice, IsNotWrittenToAFileThatReplacedStderr) {
   EXPECT_EQ(said_by([] {
               std::array<int, 2> own{};
               if (::pipe(own.data()) != 0) ::_exit(1);
@@ -72,7 +72,7 @@ TEST(Notice, NoticeNeverWaitsForAReader) {
   EXPECT_EQ(said.find("gpurota"), std::string::npos);
 }
 
-TEST(Notice, IsNotGivenWhereNobodyWantsIt) {
+TEST(Notice, IsNotWrittenIfTurnedOff) {
   EXPECT_EQ(said_by([] {
               silence_notices();
               notice_once(Notice::kRefused, "refused");

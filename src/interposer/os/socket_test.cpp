@@ -54,7 +54,7 @@ TEST_F(SocketTest, IsUsedUnderANumberThatTheProgramHasNotSeen) {
   EXPECT_EQ(HeldSocket(socket_).fd(), -1) << "the number is the program's now";
 }
 
-TEST_F(SocketTest, ANumberThatWasTakenWhileItWasHeldIsLeftAlone) {
+TEST_F(SocketTest, NumberReusedByTheProgramIsLeftOpen) {
   HeldSocket held(socket_);
   const int number = held.fd();
   ASSERT_EQ(::dup2(programs_.ends[0], number), number);
@@ -63,7 +63,7 @@ TEST_F(SocketTest, ANumberThatWasTakenWhileItWasHeldIsLeftAlone) {
   (void)::close(number);
 }
 
-TEST_F(SocketTest, LeavesNoNumberBehind) {
+TEST_F(SocketTest, LeavesNoDescriptorOpen) {
   const int next = ::fcntl(socket_.fd, F_DUPFD_CLOEXEC, 960);
   (void)::close(next);
   EXPECT_TRUE(send_packet(socket_, "x", 1, now_ms()));

@@ -8,7 +8,7 @@
 namespace gpurota::interposer {
 namespace {
 
-TEST(VaMap, AgreesWithAMapThatIsKnownToWork) {
+TEST(VaMap, AgreesWithStdMap) {
   VaMap<std::uint64_t> map{};
   std::map<std::uint64_t, std::uint64_t> model;
   std::mt19937_64 random(7);

@@ -73,7 +73,7 @@ TEST_F(Aliases, MemoryUnmappedWhileEvictedIsNotRestored) {
   free_all(home);
 }
 
-TEST_F(Aliases, AMappingWithoutAccessComesBackWithout) {
+TEST_F(Aliases, MappingWithoutAccessIsRestoredWithoutAccess) {
   const std::uint64_t home = make(4 * kMiB);
   ASSERT_EQ(map(home, 0, kTheirs, 2 * kMiB), CUDA_SUCCESS);
   ASSERT_EQ(map(home, 0, 2 * kTheirs, 2 * kMiB), CUDA_SUCCESS);
@@ -84,7 +84,7 @@ TEST_F(Aliases, AMappingWithoutAccessComesBackWithout) {
   EXPECT_NE(driver.at(2 * kTheirs), nullptr);
 }
 
-TEST_F(Aliases, MemoryComesBackAsItWasMade) {
+TEST_F(Aliases, RestoredMemoryKeepsItsTraits) {
   make(4 * kMiB, kRdmaCapable | 1);
   mover().evict(UINT64_MAX);
   driver.last_traits = 0;

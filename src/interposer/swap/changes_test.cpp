@@ -35,7 +35,7 @@ TEST_F(Changes, UnchangedBlockIsNotCopiedAgain) {
   EXPECT_FALSE(driver.distrusted);
 }
 
-TEST_F(Changes, OneChangedByteAnywhereIsCopiedWithItsUnitAndNothingElse) {
+TEST_F(Changes, OnlyTheUnitOfAChangedByteIsCopied) {
   const std::uint64_t a = add(138 * kMiB);  // 64, 64, 10
   turn();
   for (int i = 0; i < 150; ++i) {
@@ -52,7 +52,7 @@ TEST_F(Changes, OneChangedByteAnywhereIsCopiedWithItsUnitAndNothingElse) {
   EXPECT_FALSE(driver.distrusted);
 }
 
-TEST_F(Changes, UnitsThatChangedPlacesAreCopied) {
+TEST_F(Changes, UnitsThatWereSwappedAreCopied) {
   const std::uint64_t a = add(64 * kMiB);
   turn();
   const std::uint64_t unit = kUnitBytes / kScale;
@@ -82,7 +82,7 @@ TEST_F(Changes, WithoutAKernelEverythingIsCopied) {
   }
 }
 
-TEST_F(Changes, ALaunchThatFailsIsNoReasonNotToEvict) {
+TEST_F(Changes, EvictsEvenIfTheHashLaunchFails) {
   const std::uint64_t a = add(100 * kMiB);
   turn();
   driver.hash_fails = true;
@@ -95,7 +95,7 @@ TEST_F(Changes, ALaunchThatFailsIsNoReasonNotToEvict) {
 }
 
 // Kernels that do not read all of the memory, that read other memory, or that read nothing.
-TEST_F(Changes, AKernelThatIsWrongIsFoundOutBeforeAnythingIsGivenUp) {
+TEST_F(Changes, WrongKernelIsDetectedBeforeMemoryIsReleased) {
   const std::vector<std::function<void(std::string*, std::uint64_t)>> wrong = {
       [](std::string* contents, std::uint64_t) { contents->back() = 0; },
       [](std::string* contents, std::uint64_t) { contents->front() = 0; },
@@ -128,7 +128,7 @@ TEST_F(Changes, AKernelThatIsWrongIsFoundOutBeforeAnythingIsGivenUp) {
 
 // Sums of a wrong kernel may say that nothing has changed although something has: the host compares
 // the bytes of the pieces that it checks.
-TEST_F(Changes, SumsThatStayTheSameAreFoundOut) {
+TEST_F(Changes, ConstantSumsAreDetected) {
   const std::uint64_t a = add(64 * kMiB);
   write(a);
   const std::string before(driver.at(a), kContents);
@@ -187,7 +187,7 @@ TEST_F(Changes, CopiesOfRunningTenantsAreEvictedFirst) {
   for (const std::uint64_t address : {a, b, c, d}) check(address);
 }
 
-TEST_F(Changes, TheCopyThatIsLikelyToBeOfNoUseGoesFirst) {
+TEST_F(Changes, CopyThatIsLikelyStaleIsDroppedFirst) {
   const std::uint64_t a = add(64 * kMiB);
   const std::uint64_t b = add(64 * kMiB);
   turn();
@@ -216,7 +216,7 @@ TEST_F(Changes, ConstantlyChangingBlockIsComparedRarelyUntilItStopsChanging) {
   EXPECT_TRUE(seen);
 }
 
-TEST_F(Changes, MemoryThatIsFreedWhileItIsHashedIsGone) {
+TEST_F(Changes, MemoryFreedWhileItIsHashedIsReleased) {
   const std::uint64_t a = add(64 * kMiB);
   const std::uint64_t b = add(64 * kMiB);
   turn();
@@ -234,7 +234,7 @@ TEST_F(Changes, MemoryThatIsFreedWhileItIsHashedIsGone) {
   check(b);
 }
 
-TEST_F(Changes, ManySmallBlocksAreLookedAtTogetherAndAllOfThemMove) {
+TEST_F(Changes, SmallBlocksAreHashedTogetherAndAllEvicted) {
   for (int i = 0; i < 150; ++i) add(2 * kMiB);
   EXPECT_EQ(turn().bytes, 300 * kMiB);
   EXPECT_EQ(turn().clean, 300 * kMiB);

@@ -23,7 +23,7 @@ HashSum hash_words(const std::vector<std::uint64_t>& words, std::uint64_t first,
 bool both_differ(const HashSum& x, const HashSum& y) { return x.a != y.a && x.b != y.b; }
 
 // The numbers that the kernel's text gives when it is run (tests/interposer/hash_ptx_test.py).
-TEST(Hash, IsTheKernels) {
+TEST(Hash, MatchesTheKernel) {
   std::vector<std::uint64_t> words(3 * kWords);
   for (std::uint64_t i = 0; i < words.size(); ++i) words[i] = (i * i * 0x9E3779B97F4A7C15 + i) >> 3;
   const auto piece = [&](std::uint64_t number) {
@@ -47,7 +47,7 @@ TEST(Hash, SumsOfPartsAddUp) {
   }
 }
 
-TEST(Hash, AnyChangedBitIsSeenByBothHalves) {
+TEST(Hash, AnyChangedBitChangesBothHalves) {
   std::mt19937_64 random(2);
   std::vector<std::uint64_t> words(300);
   for (std::uint64_t& word : words) word = random() % 3 == 0 ? 0 : random();
@@ -59,7 +59,7 @@ TEST(Hash, AnyChangedBitIsSeenByBothHalves) {
   }
 }
 
-TEST(Hash, WordsThatChangedPlacesAreSeen) {
+TEST(Hash, SwappedWordsChangeTheHash) {
   std::mt19937_64 random(3);
   std::vector<std::uint64_t> words(64);
   for (std::uint64_t& word : words) word = random() % 1000;
@@ -76,7 +76,7 @@ TEST(Hash, WordsThatChangedPlacesAreSeen) {
 
 // The changes are those that programs make: numbers that change their signs, counters that go up,
 // the same value everywhere.
-TEST(Hash, ChangesThatBelongTogetherDoNotCancelOut) {
+TEST(Hash, TypicalChangesDoNotCancelOut) {
   std::mt19937_64 random(4);
   for (int round = 0; round < 200000; ++round) {
     const std::uint64_t i = random() % 100, j = 100 + random() % 100;
@@ -92,7 +92,7 @@ TEST(Hash, ChangesThatBelongTogetherDoNotCancelOut) {
   }
 }
 
-TEST(Hash, TheSeedAndThePlaceMatter) {
+TEST(Hash, DependsOnSeedAndPosition) {
   const HashSum zero = hash_word(0, 0, 0);
   EXPECT_TRUE(both_differ(hash_word(0, 1, 0), zero));
   EXPECT_TRUE(both_differ(hash_word(0, 0, 1), zero));
@@ -154,7 +154,7 @@ class Kernel {
   Fault fault_ = Fault::kNone;
 };
 
-TEST(HashTrial, AKernelThatIsNotRightInEverythingIsNotUsed) {
+TEST(HashTrial, KernelWithAnyFaultIsRejected) {
   Kernel kernel;
   EXPECT_TRUE(kernel.passes(Kernel::Fault::kNone));
   for (int fault = 1; fault <= static_cast<int>(Kernel::Fault::kFails); ++fault) {

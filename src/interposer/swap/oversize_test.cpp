@@ -40,7 +40,7 @@ TEST_F(OversizeSwap, TheEndOfAnAllocationStaysInHostMemoryAndTheRestMoves) {
   EXPECT_EQ(driver.ranges(), 0u);
 }
 
-TEST_F(OversizeSwap, AllOfItMayBeInHostMemory) {
+TEST_F(OversizeSwap, WholeAllocationMayBeInHostMemory) {
   const std::uint64_t a = add_with(70 * kMiB, 70 * kMiB);
   EXPECT_EQ(space->resident_bytes(), 0u);
   EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 0u);
@@ -49,7 +49,7 @@ TEST_F(OversizeSwap, AllOfItMayBeInHostMemory) {
   EXPECT_EQ(space->hosted_bytes(), 0u);
 }
 
-TEST_F(OversizeSwap, AnAllocationIsFreedWhileItsMovableRestIsAway) {
+TEST_F(OversizeSwap, AllocationIsFreedWhileItsMovableRestIsEvicted) {
   const std::uint64_t a = add_with(100 * kMiB, 30 * kMiB);
   mover().evict(UINT64_MAX);
   const SwapFreed freed = end(a);
@@ -59,7 +59,7 @@ TEST_F(OversizeSwap, AnAllocationIsFreedWhileItsMovableRestIsAway) {
   EXPECT_EQ(driver.physical(), 0u);
 }
 
-TEST_F(OversizeSwap, SmallOnesShareAPageThereToo) {
+TEST_F(OversizeSwap, SmallAllocationsShareAPageInHostMemory) {
   std::uint64_t a = 0, b = 0, took = 0;
   ASSERT_EQ(space->allocate(1000, &a, &took, kPageBytes), CUDA_SUCCESS);
   EXPECT_EQ(took, kPageBytes);

@@ -5,7 +5,7 @@
 namespace gpurota::interposer::swap_test {
 namespace {
 
-TEST_F(Swap, ComesBackAtTheSameAddressesWithTheSameBytes) {
+TEST_F(Swap, RestoresTheSameBytesAtTheSameAddresses) {
   const std::uint64_t a = add(200 * kMiB);
   const std::uint64_t b = add(3 * kMiB);
   EXPECT_EQ(space->resident_bytes(), 204 * kMiB);
@@ -25,7 +25,7 @@ TEST_F(Swap, BlocksAreOfAtMost64MiBAndOnlyAsManyMoveAsAreNeeded) {
   EXPECT_EQ(mover().restore(127 * kMiB).bytes, 64 * kMiB) << "never beyond the room there is";
 }
 
-TEST_F(Swap, SmallOnesShareAPageAndAreFoundByAnyAddressInThem) {
+TEST_F(Swap, SmallAllocationsShareAPageAndAreFoundByAnyAddress) {
   const std::uint64_t a = add(1000);
   const std::uint64_t b = add(100);
   EXPECT_EQ(space->resident_bytes(), 2 * kMiB);
@@ -45,7 +45,7 @@ TEST_F(Swap, SmallOnesShareAPageAndAreFoundByAnyAddressInThem) {
   EXPECT_EQ(driver.ranges(), 0u);
 }
 
-TEST_F(Swap, ASmallOneTellsWhetherItTookAPageOfItsOwn) {
+TEST_F(Swap, SmallAllocationReportsWhetherItTookANewPage) {
   std::uint64_t address = 0;
   std::uint64_t took = 1;
   EXPECT_FALSE(space->allocate_shared(1000, &address)) << "there is no page yet";
@@ -58,7 +58,7 @@ TEST_F(Swap, ASmallOneTellsWhetherItTookAPageOfItsOwn) {
   EXPECT_EQ(space->resident_bytes(), kPageBytes);
 }
 
-TEST_F(Swap, AFreeWorksWhileEvicted) {
+TEST_F(Swap, EvictedMemoryCanBeFreed) {
   const std::uint64_t a = add(100 * kMiB);
   mover().evict(UINT64_MAX);
   const std::uint64_t kept = host().free_bytes();
@@ -134,7 +134,7 @@ TEST_F(Swap, NothingIsPageableWhereAllCanBePinned) {
 }
 
 // Room that the daemon gives while a restore is under way is used at once, not after the restore.
-TEST_F(Swap, ARestoreTakesRoomThatComesWhileItIsUnderWay) {
+TEST_F(Swap, RestoreUsesRoomThatIsGivenMeanwhile) {
   const std::uint64_t a = add(640 * kMiB);
   ASSERT_EQ(mover().evict(UINT64_MAX).bytes, 640 * kMiB);
   std::vector<std::uint64_t> rooms = {0, 63 * kMiB, 200 * kMiB, 0, 1024 * kMiB};
@@ -194,7 +194,7 @@ TEST_F(Swap, BuffersOfRunningTenantsAreUsedForEvictedMemory) {
   check(b);
 }
 
-TEST_F(Swap, AnAllocationThatFailsHalfWayLeavesNothing) {
+TEST_F(Swap, FailedAllocationLeavesNothing) {
   for (int i = 0; i < 300; ++i) {
     driver.failing = 0.1;
     const std::uint64_t lost = space->lost_bytes();
@@ -211,7 +211,7 @@ TEST_F(Swap, AnAllocationThatFailsHalfWayLeavesNothing) {
   }
 }
 
-TEST_F(Swap, SizesThatCannotBeAreRefused) {
+TEST_F(Swap, ImpossibleSizesAreRefused) {
   std::uint64_t address = 0;
   EXPECT_EQ(space->allocate(0, &address), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(space->allocate(UINT64_MAX, &address), CUDA_ERROR_OUT_OF_MEMORY);

@@ -13,7 +13,7 @@ constexpr std::size_t kBytes = std::size_t{9} << 20;  // the last part is smalle
 
 class Touched : public testing::TestWithParam<bool> {};
 
-TEST_P(Touched, AllPagesAreThere) {
+TEST_P(Touched, AllPagesAreResident) {
   void* memory = map_memory(kBytes, 0);
   ASSERT_NE(memory, nullptr);
   EXPECT_TRUE(touch_pages(memory, kBytes, GetParam()));
