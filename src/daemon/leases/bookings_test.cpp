@@ -116,11 +116,11 @@ class BookingsTest : public FakeWorldTest {
   std::optional<LeaseWorld> world;
   Bookings* bookings = nullptr;
   std::vector<BookingStep> steps;
-  std::map<LeaseId, std::string> left;  // for a booking, and why
+  std::map<LeaseId, std::string> left;  // leases that left for a booking: why
   std::set<LeaseId> orders;             // leases that are to be in host memory
-  std::vector<std::string> told;        // with each order
+  std::vector<std::string> told;        // the reason of each order
   std::size_t host_room = 1;
-  bool moves = true;  // what is ordered is done at once
+  bool moves = true;  // orders are carried out at once
   std::string why;
   TimePoint begun = loop.now();
   std::chrono::milliseconds step{0};
@@ -207,7 +207,7 @@ TEST_F(BookingsTest, ASwapLeaseIsInHostMemoryAsLongAsABookedSliceLasts) {
   world->holds_memory = booked_is_used;
   loop.advance(10min);
   EXPECT_THAT(orders, ElementsAre(work));
-  // A new daemon finds the same.
+  // A new daemon gives the same orders.
   orders.clear();
   start();
   loop.advance(1s);
@@ -631,7 +631,7 @@ TEST_F(BookingsTest, AReservationThatIsOverYieldsToOne) {
   const auto lease = world->queue.acquire(first);
   ASSERT_TRUE(lease);
   ASSERT_TRUE(book(2h, 1h));
-  // A program of its user holds on to it.
+  // A program of its user still uses it.
   world->leases.cover((*lease)->lease.id, processes.id_of(processes.spawn()));
   loop.advance(90min);
   ASSERT_TRUE(only_lease());
