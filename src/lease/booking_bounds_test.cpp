@@ -65,7 +65,7 @@ TEST(BookingBounds, AnyWeekCountsAlsoOneThatHasBegun) {
   const std::vector<BookedTime> yesterday = {had(-44h, 42h)};
   EXPECT_THAT(refusal(of_gpus(1), yesterday, {kDay}, 1h), HasSubstr("booked 42 of 42"));
   EXPECT_EQ(refusal(of_gpus(1), yesterday, {168h - 2h}, 42h), "") << "the next week";
-  // Two halves on both sides of any calendar week's border.
+  // Two halves that lie in different calendar weeks.
   EXPECT_THAT(refusal(of_gpus(1), {had(3 * kDay, 21h)}, {9 * kDay}, 22h), HasSubstr("21 of 42"));
   EXPECT_EQ(refusal(of_gpus(1), {had(3 * kDay, 21h)}, {11 * kDay}, 42h), "");
 }

@@ -414,8 +414,8 @@ TEST(Bookings, AreMadeBehindWaitingWorkAsIfThatTookADay) {
 class Days {
  public:
   explicit Days(std::uint64_t seed) : machine_(seed), random_(seed), now_(machine_.now) {
-    // The memory that leases cannot move is not known in advance. Without such memory promises are
-    // exact.
+    // The memory that leases cannot move is not known in advance. If leases have no such memory,
+    // promises are exact.
     for (GpuRoom& room : machine_.rooms) room.swap_wired = Bytes();
   }
   void run() {
