@@ -1,4 +1,4 @@
-// Leases that are put aside, as a filler is whose GPU is needed.
+// Leases that are put aside, like a filler whose GPU is needed.
 #include "sched/turns.h"
 
 #include <gtest/gtest.h>
