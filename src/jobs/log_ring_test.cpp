@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// A disk that fails, or crashes (everything fails from then on), after so many bytes.
+// A disk that fails after so many bytes, or crashes there, so that everything fails from then on.
 struct Disk {
   std::uint64_t left = UINT64_MAX;
 };
@@ -159,7 +159,8 @@ TEST(LogRing, FilesThatAreNotOursAreEmpty) {
   EXPECT_THAT(files.a.text, Not(HasSubstr("altogether")));
 }
 
-// A crash at any byte that is written: what was kept is whole lines, in order, and recent.
+// Crashes at each byte that is written: the log then has whole lines, in order, and the most recent
+// ones.
 TEST(LogRing, IsWholeAfterACrashAtAnyPoint) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);

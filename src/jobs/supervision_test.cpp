@@ -286,7 +286,7 @@ TEST(Supervision, MoreThanItsLimitEndsItAndTheReasonIsKept) {
   Clock clock;
   Supervision job = running(clock, {});
   job.on_over_limit(clock.now, "9 GiB of 8 GiB");
-  job.on_lease_lost(clock.now, "released");  // which is how it is ended, not why
+  job.on_lease_lost(clock.now, "released");  // the means of the end, not its reason
   (void)job.on_exit(clock.now, 15, true);
   EXPECT_EQ(job.state().phase, Phase::kFailed);
   EXPECT_EQ(job.state().history[0].reason, EndReason::kOverLimit);
@@ -443,7 +443,7 @@ TEST(Supervision, WhoElseStopsItIsKeptWithTheRunAndWithTheStoppedJob) {
   EXPECT_EQ(job.state().phase, Phase::kStopped);
   EXPECT_EQ(job.state().history.back().detail, root);
   EXPECT_EQ(job.state().end_detail, root);
-  // To stop a stopped job does not change who has stopped it.
+  // Stopping a stopped job does not change who has stopped it.
   (void)job.stop(clock.now, "by nobody");
   EXPECT_EQ(job.state().end_detail, root);
   (void)job.start(clock.now);
