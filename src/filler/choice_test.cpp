@@ -64,7 +64,7 @@ TEST(Choice, TakesTheOneWhoseLastStartIsLongestAgo) {
   EXPECT_THAT(choose({of(1, "a", 0, 20), of(1, "b", 0, 10)}, {kFree}),
               ElementsAre(Placement{1, kA}));
   EXPECT_THAT(choose({of(1, "a", 0, 20), of(1, "new")}, {kFree}), ElementsAre(Placement{1, kA}));
-  // Her other filler ran lately; his has not.
+  // The other filler of user 1 ran lately; the filler of user 2 did not.
   EXPECT_THAT(choose({of(1, "a", 0, 5), of(1, "b", 0, 30), of(2, "c", 0, 20)}, {kFree}),
               ElementsAre(Placement{2, kA}));
 }
@@ -73,7 +73,7 @@ TEST(Choice, OneThatIsOnMakesWayForOneWithABetterClaimAndForNoOther) {
   EXPECT_TRUE(makes_way({of(1, "on", 1, 0), of(2, "waits")}, 0, kFree));
   EXPECT_TRUE(makes_way({of(1, "on", 1, 10), of(1, "before", 0, 5)}, 0, kFree));
   EXPECT_FALSE(makes_way({of(1, "alone", 1, 0)}, 0, kFree));
-  // He has a GPU already, and this is her only one.
+  // User 2 has a GPU already, and this is the only GPU of user 1.
   EXPECT_FALSE(makes_way({of(1, "on", 1, 0), of(2, "second"), of(2, "first", 1, 0)}, 0, kFree));
   EXPECT_TRUE(makes_way({of(1, "on", 2, 0), of(2, "waits")}, 0, kFree));
 }

@@ -230,7 +230,7 @@ const Sight kLoad = [] {
   return sight;
 }();
 
-// A filler has run, and has left for another. False: it could not be made to leave.
+// A filler has run, and has left for another. False: the filler did not leave.
 bool stay_is_over(Gpu& gpu) {
   gpu.pass(seconds(31), kNobodyThere);
   if (!gpu.turns.dismiss(Why::kStayOver)) return false;
@@ -322,8 +322,8 @@ TEST(TurnTaking, OneThatEndsWhileItIsOutDoesNotRestLongerForThat) {
   EXPECT_EQ(turns.start_at(), start);
 }
 
-// Whatever is seen, in any order: a filler is never on while anybody is there, is always on in the
-// end when nobody is, and never starts more often than its rests allow.
+// Shows random states of the GPU. A filler must never be on while anybody else is there, must be on
+// in the end when nobody is, and must not start more often than its rests allow.
 TEST(TurnTaking, HoldsForRandomSights) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
