@@ -80,7 +80,7 @@ TEST(Rings, DiscardSamplesOfAWrongClockInTheFuture) {
   EXPECT_EQ(read(rings, 1, kStart).values[kLoad], 100u);
   EXPECT_EQ(read(rings, 1, kStart + seconds(30)).values[kLoad], 200u);
   EXPECT_EQ(rings.find(2, step_of(kStart + hours(24 * 365 + 5), seconds(300))), nullptr);
-  // The disk gets the removal, too, except for slots that were used again.
+  // Discarded rows are removed from the disk, too, unless a newer row has taken their place.
   const auto rows = rings.take_changed();
   EXPECT_TRUE(
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.data.empty(); }));
