@@ -174,7 +174,7 @@ class World {
   bool wanted_ = false, requested_ = false, leased_ = false, process_ = false, terminated_ = false;
 };
 
-TEST(SupervisionSimulation, HoldsUnderEverythingThatCanHappen) {
+TEST(SupervisionSimulation, RulesHoldUnderRandomEvents) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);

@@ -101,7 +101,7 @@ TEST(TurnsSimulation, PromisesHoldWhenLeasesHaveMoreMemoryThanTheirGpu) {
   simulate_many(random_plan_with_oversize);
 }
 
-TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
+TEST(TurnsSimulation, SeedsThatFoundBugsPass) {
   if (testing::kSanitized) return;
   // The bugs: a new lease had credit; a turn was over before room for its first memory was made;
   // turns that began repeatedly on one of a lease's two GPUs put it back in the queue for the
@@ -132,7 +132,7 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
 // The bugs: room was given back while more was coming, and counted as unused; less room than a
 // block was given while more was coming; a tenant got room while it still evicted; more evictions
 // were ordered than host memory has room for.
-TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
+TEST(TurnsSimulation, SeedsThatFoundBugsInBlocksPass) {
   if (testing::kSanitized) return;
   const std::pair<unsigned, double> found[] = {{2, 30}, {17, 600}, {761, 300}};
   for (const auto& [seed, seconds] : found) {
@@ -199,7 +199,7 @@ TEST(TurnsSimulation, MovingTakesItsShareOfTheTimeAndNothingIsIdle) {
   EXPECT_GE(std::accumulate(outcome.run.begin(), outcome.run.end(), 0.0), 0.94 * plan.seconds);
 }
 
-TEST(TurnsSimulation, PausesAreUsedByTheOther) {
+TEST(TurnsSimulation, PausesAreUsedByTheOtherLease) {
   LeasePlan a = busy_lease(1, gib(20), 1);
   LeasePlan b = busy_lease(2, gib(20), 1);
   a.work = b.work = 4.5;
@@ -241,7 +241,7 @@ TEST(TurnsSimulation, AServerThatIsIdleBetweenItsRequestsDoesNotKeepTheTurn) {
 // A server with a request every other second, beside a training, on a bus that is slower than
 // assumed. Until the speed is measured, the training's memory is never restored when the next
 // request comes.
-TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobody) {
+TEST(TurnsSimulation, FrequentShortTurnsOfAHigherPriorityStarveNoLease) {
   LeasePlan server = busy_lease(1, gib(20), 1);
   server.terms.priority = 10;
   server.work = 0.002;

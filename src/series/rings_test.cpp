@@ -32,7 +32,7 @@ WallTime run(Rings& rings, WallTime from, int count, std::uint64_t load) {
   return from;
 }
 
-TEST(Rings, MakeACoarserStepOfTheFinerOnesWhenTimeHasLeftIt) {
+TEST(Rings, MakeACoarserStepFromItsFinerStepsWhenItIsOver) {
   Rings rings;
   const WallTime then = run(rings, run(rings, kStart, 5, 100), 5, 300);
   EXPECT_EQ(rings.find(1, step_of(kStart, seconds(10))), nullptr);
@@ -44,7 +44,7 @@ TEST(Rings, MakeACoarserStepOfTheFinerOnesWhenTimeHasLeftIt) {
   EXPECT_EQ(step.values[kXid], 10u);
 }
 
-TEST(Rings, DiscardSamplesOfTheLastRound) {
+TEST(Rings, DiscardStepsOfTheLastRound) {
   Rings rings;
   run(rings, kStart, 901, 100);
   EXPECT_EQ(rings.find(0, step_of(kStart, seconds(1))), nullptr);
@@ -86,7 +86,7 @@ TEST(Rings, DiscardSamplesOfAWrongClockInTheFuture) {
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.data.empty(); }));
 }
 
-TEST(Rings, GoOnWhereADaemonWasKilled) {
+TEST(Rings, ContinueAfterTheDaemonWasKilled) {
   Rings first;
   run(first, kStart, 297, 100);
   const auto stored = first.take_changed();
@@ -101,7 +101,7 @@ TEST(Rings, GoOnWhereADaemonWasKilled) {
   EXPECT_EQ(read(second, 2, kStart).values[kLoad], 100u);
 }
 
-TEST(Rings, GoOnInTheSameStepsAfterARestart) {
+TEST(Rings, ContinueInTheSameStepsAfterARestart) {
   Rings first;
   run(first, kStart, 13, 100);
   Rings second;
