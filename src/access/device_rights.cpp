@@ -39,8 +39,8 @@ void for_each_line(std::string_view text, char separator, Take take) {
 // higher ones.
 constexpr unsigned kLastGpuMinor = 247;
 
-// The least and the highest minor number of the MIG instances' capabilities. The capabilities of no
-// instance (config, monitor) have lower numbers.
+// The least and the highest minor number of the MIG instances' capabilities. Capabilities that
+// belong to no instance (config, monitor) have lower numbers.
 std::pair<unsigned, unsigned> instance_minors(const MigMinors& minors) {
   const auto [least, most] =
       std::minmax_element(minors.begin(), minors.end(),

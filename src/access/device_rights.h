@@ -67,8 +67,8 @@ DeviceFences fences(const std::map<std::string, DeviceNumber>& numbers,
 // files, from /proc/driver/nvidia/params. Nothing: the helper does not change them, or the text has
 // no such parameters.
 std::optional<mode_t> mode_of_helper(std::string_view params);
-// The only mode of the helper that changes nothing of what acl_text() says. Any other would give
-// everybody access, or take it from holders.
+// With this mode the helper leaves the access list of acl_text() as it is. Any other mode would
+// give everybody access, or take access from holders.
 constexpr mode_t kHarmlessMode = 0660;
 
 }  // namespace gpurota::access

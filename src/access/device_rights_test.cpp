@@ -61,11 +61,11 @@ TEST(DeviceRights, AMigInstanceNeedsTheFileOfItsGpuAndItsCapabilities) {
                           Pair("nvidia1", ElementsAre(1001))));
 }
 
-TEST(DeviceRights, OfAGpuThatIsNotKnownNoFileIsOpened) {
+TEST(DeviceRights, UnknownGpuOpensNoFile) {
   EXPECT_THAT(holders(machine(), {{1001, {"GPU-c"}}, {1001, {"GPU-z"}}}, {}), IsEmpty());
 }
 
-TEST(DeviceRights, TheListNamesAllAndTheGroupOfTheFileHasNothing) {
+TEST(DeviceRights, AccessListNamesAllUsersAndTheFilesGroupHasNoRights) {
   EXPECT_EQ(acl_text(FileKind::kGpu, true, {}), "user::rw-,group::---,mask::rw-,other::---");
   EXPECT_EQ(acl_text(FileKind::kGpu, true, {{1002, 33}, {44, 7}}),
             "user::rw-,user:33:rw-,user:1002:rw-,group::---,group:7:rw-,group:44:rw-,mask::rw-,"
@@ -74,7 +74,7 @@ TEST(DeviceRights, TheListNamesAllAndTheGroupOfTheFileHasNothing) {
             "user::---,user:5:r--,group::---,mask::r--,other::---");
 }
 
-TEST(DeviceRights, TheDriversHelperIsKnownByItsParameters) {
+TEST(DeviceRights, ModeOfTheDriversHelperIsReadFromItsParameters) {
   EXPECT_EQ(mode_of_helper("Mobile: 4294967295\nModifyDeviceFiles: 1\nDeviceFileUID: 0\n"
                            "DeviceFileGID: 0\nDeviceFileMode: 438\n"),
             mode_t{0666});

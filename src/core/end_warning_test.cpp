@@ -19,7 +19,7 @@ TEST(EndWarning, IsSigusr1UnlessAnotherSignalIsNamed) {
   EXPECT_EQ(warning_signal_name(SIGKILL), "");
 }
 
-TEST(EndWarning, ZeroSecondsAreNone) { EXPECT_FALSE(make_end_warning(0, "USR1")->is_set()); }
+TEST(EndWarning, ZeroSecondsMeanNoWarning) { EXPECT_FALSE(make_end_warning(0, "USR1")->is_set()); }
 
 TEST(EndWarning, InvalidValueIsRefusedWithAValidExample) {
   EXPECT_TRUE(make_end_warning(24 * 3600, std::nullopt));

@@ -15,7 +15,7 @@ struct GpuWishes {
   std::string type;              // words of the model's name: "h100", "a100 40gb"; empty: any
   Bytes min_memory;              // size of the GPU; zero: any
   int min_cc = 0;                // compute capability, 10 * major + minor: 80; zero: any
-  std::vector<GpuUuid> near;     // the closest to these, of the possible ones
+  std::vector<GpuUuid> near;     // GPUs; the possible GPUs closest to these are chosen
   std::string gpu_class{};       // the site's name for `among`; empty: none
   std::vector<GpuUuid> among{};  // only these; empty: any
 

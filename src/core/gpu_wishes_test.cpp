@@ -5,7 +5,7 @@
 namespace gpurota {
 namespace {
 
-TEST(GpuWishes, ATypeIsWordsOfTheModelsName) {
+TEST(GpuWishes, TypeMatchesWordsOfTheModelName) {
   for (const char* type : {"h100", "H100", "nvidia h100", "h100-80gb", "", "HBM3"}) {
     EXPECT_TRUE(is_of_type(type, "NVIDIA H100 80GB HBM3")) << type;
   }
@@ -18,7 +18,7 @@ TEST(GpuWishes, ATypeIsWordsOfTheModelsName) {
   EXPECT_TRUE(is_of_type("rtx 6000", "NVIDIA RTX PRO 6000 Blackwell"));
 }
 
-TEST(GpuWishes, SizeAndComputeCapabilityAreTheLeast) {
+TEST(GpuWishes, SizeAndComputeCapabilityAreMinimums) {
   GpuInfo gpu;
   gpu.name = "NVIDIA A100-SXM4-40GB";
   gpu.memory = gib(40);
@@ -37,7 +37,7 @@ TEST(GpuWishes, SizeAndComputeCapabilityAreTheLeast) {
   EXPECT_FALSE(is_of_kind(wishes, gpu));
 }
 
-TEST(GpuWishes, OfAClassItsGpusAlone) {
+TEST(GpuWishes, ClassAllowsOnlyItsGpus) {
   GpuInfo gpu;
   gpu.uuid = GpuUuid{"GPU-a"};
   gpu.name = "NVIDIA L4";
@@ -52,7 +52,7 @@ TEST(GpuWishes, OfAClassItsGpusAlone) {
   EXPECT_FALSE(is_of_kind(wishes, gpu));
 }
 
-TEST(GpuWishes, AreSaidInOneLine) {
+TEST(GpuWishes, AreDescribedInOneLine) {
   EXPECT_EQ(kind_text({}), "");
   EXPECT_EQ(kind_text({.type = "h100"}), "h100");
   EXPECT_EQ(kind_text({.type = "h100", .min_memory = gib(40), .min_cc = 90}),

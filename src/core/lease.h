@@ -67,7 +67,7 @@ struct Lease {
   std::string note;                  // untrusted bytes
   std::vector<std::string> command;  // untrusted bytes
   EndWarning warning{};              // for its programs
-  std::optional<WallTime> leaves{};  // by then, for a booking; empty: not known to leave
+  std::optional<WallTime> leaves{};  // expected by then, for a booking; empty: not expected
   bool warned = false;               // about `ends` or `leaves`, whichever comes first
 
   bool exclusive() const { return !gpus.empty() && !gpus.front().limit; }

@@ -11,7 +11,7 @@ std::string mistake(std::string_view name) {
   return checked ? "" : checked.error().message;
 }
 
-TEST(LeaseName, IsWhatCanBeTypedAsItIs) {
+TEST(LeaseName, AllowsOnlyPlainCharacters) {
   for (const char* name : {"train7", "a", "My.run_2-b", "Lab", "R2D2", "L7x"})
     EXPECT_EQ(mistake(name), "");
   EXPECT_EQ(mistake(std::string(kMostLeaseName, 'a')), "");
@@ -21,7 +21,7 @@ TEST(LeaseName, IsWhatCanBeTypedAsItIs) {
   EXPECT_NE(mistake(std::string(kMostLeaseName + 1, 'a')), "");
 }
 
-TEST(LeaseName, IsNoId) {
+TEST(LeaseName, IsDifferentFromEveryId) {
   for (const char* name : {"L7", "l12", "R1", "r9"})
     EXPECT_THAT(mistake(name), ::testing::HasSubstr("looks like the id"));
 }

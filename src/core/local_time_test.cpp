@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(LocalTime, SaysAsMuchOfTheDayAsIsNeeded) {
+TEST(LocalTime, ShowsTheDateOnlyAsFarAsNeeded) {
   ::setenv("TZ", "UTC0", 1);
   ::tzset();
   const WallTime now{std::chrono::seconds(1795437000)};  // Monday, 23 November 2026, 12:30

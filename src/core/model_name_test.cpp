@@ -18,7 +18,7 @@ TEST(ModelName, ReadsModelNamesOfServers) {
   EXPECT_EQ(model_of({"vllm", "serve", "--model", "m"}), "m");
 }
 
-TEST(ModelName, SaysNothingWhereThereIsNone) {
+TEST(ModelName, IsEmptyIfTheCommandNamesNone) {
   EXPECT_FALSE(model_of({}));
   EXPECT_FALSE(model_of({"python", "train.py"}));
   EXPECT_FALSE(model_of({"vllm", "serve"}));

@@ -24,7 +24,7 @@ class ReasonText : public ::testing::Test {
   const WallTime now_{std::chrono::seconds(1795437000)};  // Monday, 23 November 2026, 12:30
 };
 
-TEST_F(ReasonText, HasTheTimeWhereItBelongs) {
+TEST_F(ReasonText, InsertsTheTimeAtItsPlace) {
   const Reason reason{ReasonCode::kLeasedUntil, "waits for GPU 3: L7 ends at {time}", now_ + 2h};
   EXPECT_EQ(reason_text(reason, now_), "waits for GPU 3: L7 ends at 14:30");
   EXPECT_EQ(reason_text("free until {time}, then not", now_ + 24h, now_),

@@ -12,7 +12,7 @@ using ::testing::Pair;
 
 GpuUuid gpu(const char* name) { return GpuUuid{name}; }
 
-TEST(Topology, WithoutNvlinkNobodyIsInAGroup) {
+TEST(Topology, WithoutNvlinkNoGpuIsInAGroup) {
   EXPECT_THAT(nvlink_groups({}), IsEmpty());
   EXPECT_THAT(nvlink_groups({{gpu("a"), gpu("b"), Closeness::kOneSwitch}}), IsEmpty());
 }

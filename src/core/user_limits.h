@@ -28,17 +28,17 @@ struct UserLimits {
   std::optional<int> waiting;   // requests in the queue
   std::optional<std::chrono::seconds> duration;  // of one lease
   std::optional<int> priority;                   // the highest allowed for a lease of theirs
-  std::optional<int> weight;                     // of their turns, relative to others
+  std::optional<int> weight;                     // of their turns, relative to other users
   std::optional<Bytes> pinned;  // host RAM in which their evicted memory may be pinned
   std::optional<std::chrono::seconds> book_ahead;  // how far ahead a booking may begin
-  std::optional<int> bookings;                     // of those that have not begun
+  std::optional<int> bookings;                     // at a time, that have not begun
 
   bool operator==(const UserLimits&) const = default;
 };
 
 // The limits where no rule sets one. The number of requests is limited because they wait in the
 // daemon's memory, and that of bookings because they keep GPUs from others before anybody uses
-// them. The rest is for the site to decide.
+// them. The site decides all other limits.
 inline UserLimits default_limits() {
   UserLimits limits;
   limits.gpus = UserLimits::kUnlimited;
@@ -62,7 +62,7 @@ struct LimitRules {
   bool operator==(const LimitRules&) const = default;
 };
 
-// The same with ids, without the names that do not exist.
+// LimitRules with ids instead of names; names that do not exist are left out.
 struct ResolvedRules {
   UserLimits everyone;
   std::map<gid_t, UserLimits> groups;

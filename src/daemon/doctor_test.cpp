@@ -26,7 +26,7 @@ TEST(Doctor, WarnsOfASiteThatKeepsFreeGpusForEver) {
             "set keep_free_gpus = \"1h\" (the default) in gpurota.toml, and run 'gpurota reload'");
 }
 
-TEST(Doctor, SaysHowMuchOfWhatMayMoveIsPinned) {
+TEST(Doctor, ReportsHowMuchMovableMemoryIsPinned) {
   Examination machine;
   EXPECT_EQ(check_of(examine(machine), "turns").name, "") << "nothing may have to move";
   machine.moving_leases = 2;
@@ -57,7 +57,7 @@ Examination with_unified_gpu() {
   return machine;
 }
 
-TEST(Doctor, SaysWhatAUnifiedGpuHas) {
+TEST(Doctor, ReportsTheMemoryOfAUnifiedGpu) {
   const proto::Check gpu = check_of(examine(with_unified_gpu()), "gpu 0");
   EXPECT_EQ(gpu.status, proto::CheckStatus::kOk);
   EXPECT_EQ(gpu.summary,
@@ -65,7 +65,7 @@ TEST(Doctor, SaysWhatAUnifiedGpuHas) {
             "leave 12 GiB; 100 GiB available now");
 }
 
-TEST(Doctor, WarnsWhereNobodyKnowsWhatAUnifiedGpuHasOrWhoUsesIt) {
+TEST(Doctor, WarnsIfMemoryOrUseOfAUnifiedGpuIsUnknown) {
   Examination machine = with_unified_gpu();
   machine.gpus[0].sample.machine_available.reset();
   EXPECT_EQ(check_of(examine(machine), "gpu 0").status, proto::CheckStatus::kWarning);

@@ -29,7 +29,7 @@ class PublishedLibraryTest : public ::testing::Test {
   testing::TempDir dir_;
 };
 
-TEST_F(PublishedLibraryTest, IsACopyThatEverybodyMayLoad) {
+TEST_F(PublishedLibraryTest, CopyIsLoadableByEverybody) {
   testing::write_file(path("own.so"), "new");
   const auto copy = publish_library(path("own.so"), path("a/b"));
   ASSERT_TRUE(copy) << copy.error().message;
@@ -39,7 +39,7 @@ TEST_F(PublishedLibraryTest, IsACopyThatEverybodyMayLoad) {
   EXPECT_EQ(state_of(path("a/b")).st_mode & 07777, 0755U);
 }
 
-TEST_F(PublishedLibraryTest, AnEqualOneStaysAndAnotherIsReplacedNotWrittenOver) {
+TEST_F(PublishedLibraryTest, EqualCopyStaysAndOtherCopyIsReplacedByANewFile) {
   testing::write_file(path("own.so"), "new");
   const auto first = publish_library(path("own.so"), path("a"));
   ASSERT_TRUE(first);
@@ -53,7 +53,7 @@ TEST_F(PublishedLibraryTest, AnEqualOneStaysAndAnotherIsReplacedNotWrittenOver) 
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(loaded), {}), "new");
 }
 
-TEST_F(PublishedLibraryTest, EverybodyMayLoadItWhateverOurUmaskIs) {
+TEST_F(PublishedLibraryTest, CopyIsLoadableByEverybodyWithAnyUmask) {
   testing::write_file(path("own.so"), "new");
   const mode_t before = ::umask(0077);
   const auto copy = publish_library(path("own.so"), path("a"));
@@ -65,7 +65,7 @@ TEST_F(PublishedLibraryTest, EverybodyMayLoadItWhateverOurUmaskIs) {
   EXPECT_EQ(state_of(*again).st_mode & 07777, 0755U);
 }
 
-TEST_F(PublishedLibraryTest, SaysWhatIsMissing) {
+TEST_F(PublishedLibraryTest, ReportsWhatIsMissing) {
   EXPECT_EQ(publish_library("", path("a")).error().code, Code::kNotFound);
   EXPECT_NE(publish_library(path("none.so"), path("a")).error().message.find("none.so"),
             std::string::npos);

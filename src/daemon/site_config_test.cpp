@@ -90,7 +90,7 @@ TEST_F(SiteConfigTest, OthersSeeNothingAboutUsersButThemselves) {
   EXPECT_EQ(site.show(gpus, states, true, "root").hidden, 0u);
 }
 
-TEST_F(SiteConfigTest, TheFilesAreSummedUp) {
+TEST_F(SiteConfigTest, SummaryNamesTheFiles) {
   EXPECT_EQ(SiteConfig(loaded(""), "g.toml").summary(), "g.toml");
   EXPECT_EQ(SiteConfig(config::parse({}), "g.toml").summary(), "defaults (g.toml is not there)");
   EXPECT_EQ(

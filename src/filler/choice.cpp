@@ -6,8 +6,7 @@
 namespace gpurota::filler {
 namespace {
 
-// How long a filler whose run failed is passed over: at least and at most this, unless a stay is
-// longer.
+// The bounds of passed_over_for(). A bound that is shorter than the longest stay is raised to it.
 constexpr Duration kLeastPassedOver = std::chrono::minutes(10);
 constexpr Duration kMostPassedOver = std::chrono::hours(24);
 
@@ -22,7 +21,7 @@ bool may_use(const Candidate& candidate, const FreeGpu& gpu) {
 using Claim = std::tuple<int, int, TimePoint, TimePoint>;
 
 Claim claim_of(const std::vector<Candidate>& candidates, const Candidate& candidate) {
-  int running = 0;  // of its user's
+  int running = 0;  // all fillers of the candidate's user
   TimePoint last_start = TimePoint::min();
   for (const Candidate& each : candidates) {
     if (each.user != candidate.user) continue;

@@ -1,7 +1,7 @@
-// Which filler starts on which free GPU, and when a running one must leave for another. At most one
-// filler per GPU. Idle GPUs are shared among users, then among each user's fillers. First comes the
-// one on the fewest GPUs, then the one whose last start is longest ago. So fillers of which only
-// one can run take turns. Pure.
+// Which filler starts on which free GPU, and when a running one must leave for another. A GPU has
+// at most one filler. Idle GPUs are shared among users, then among each user's fillers. The user or
+// filler on the fewest GPUs comes first; among equals, the one whose last start is longest ago. So
+// if only one of several fillers can run, they take turns. Pure.
 #pragma once
 
 #include "base/ids.h"
@@ -41,14 +41,14 @@ struct Placement {
 // order.
 std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vector<FreeGpu>& free);
 
-// Whether the filler that has been on this GPU for long enough leaves for another candidate: for
-// one whose claim comes before the claim that the filler will have once it has left. A filler that
-// may not start (it is paused) leaves for any.
+// Whether filler `current`, which has been on this GPU for long enough, leaves for another
+// candidate. The other candidate's claim must come before the claim that `current` will have once
+// it has left. A filler that may not start (it is paused) leaves for any candidate.
 bool makes_way(std::vector<Candidate> candidates, std::size_t current, const FreeGpu& gpu);
 
-// For how long running fillers do not leave for a filler whose last run failed: a stay, doubled
-// with each failure in a row. The time is bounded, because what the filler lacked may be available
-// again.
+// How long running fillers need not leave for a filler whose last run failed. The time begins with
+// one stay and doubles with each failure in a row. The time is bounded, because what the filler
+// lacked may be available again.
 Duration passed_over_for(int failures, Duration longest_stay);
 
 }  // namespace gpurota::filler

@@ -22,18 +22,18 @@ TEST(Choice, PutsOneFillerOnEachIdleGpuByDefault) {
               ElementsAre(Placement{0, kA}, Placement{0, kB}));
 }
 
-TEST(Choice, SharesWhatIsIdleAmongFillers) {
+TEST(Choice, SharesIdleGpusAmongFillers) {
   EXPECT_THAT(choose({{"fold", {}, {}, 1, true}, {"seti", {}, {}, 0, true}}, idle({kA, kB, kC})),
               ElementsAre(Placement{1, kA}, Placement{0, kB}, Placement{1, kC}));
 }
 
-TEST(Choice, KeepsToInstancesAndGpus) {
+TEST(Choice, RespectsInstancesAndGpus) {
   EXPECT_THAT(choose({{"one", {}, 1, 0, true}}, idle({kA, kB})), ElementsAre(Placement{0, kA}));
   EXPECT_THAT(choose({{"one", {}, 1, 1, true}}, idle({kA, kB})), IsEmpty());
   EXPECT_THAT(choose({{"b", {kB}, {}, 0, true}}, idle({kA, kB})), ElementsAre(Placement{0, kB}));
 }
 
-TEST(Choice, LeavesOutThoseThatMayNotStart) {
+TEST(Choice, SkipsFillersThatMayNotStart) {
   EXPECT_THAT(choose({{"paused", {}, {}, 0, false}}, idle({kA})), IsEmpty());
 }
 
@@ -54,31 +54,31 @@ Candidate of(uid_t user, const char* name, int running = 0, int started_at = -1)
 
 const FreeGpu kFree{kA, std::chrono::minutes(1)};
 
-TEST(Choice, SharesWhatIsIdleAmongUsersFirst) {
+TEST(Choice, SharesIdleGpusAmongUsersFirst) {
   // One user's second filler comes after the other user's first.
   EXPECT_THAT(choose({of(1, "a"), of(1, "b"), of(2, "c")}, idle({kA, kB, kC})),
               ElementsAre(Placement{0, kA}, Placement{2, kB}, Placement{1, kC}));
 }
 
-TEST(Choice, TakesTheOneWhoseLastStartIsLongestAgo) {
+TEST(Choice, PrefersTheFillerThatStartedLongestAgo) {
   EXPECT_THAT(choose({of(1, "a", 0, 20), of(1, "b", 0, 10)}, {kFree}),
               ElementsAre(Placement{1, kA}));
   EXPECT_THAT(choose({of(1, "a", 0, 20), of(1, "new")}, {kFree}), ElementsAre(Placement{1, kA}));
-  // Her other filler ran lately; his has not.
+  // The other filler of user 1 ran lately; the filler of user 2 did not.
   EXPECT_THAT(choose({of(1, "a", 0, 5), of(1, "b", 0, 30), of(2, "c", 0, 20)}, {kFree}),
               ElementsAre(Placement{2, kA}));
 }
 
-TEST(Choice, OneThatIsOnMakesWayForOneWithABetterClaimAndForNoOther) {
+TEST(Choice, RunningFillerLeavesOnlyForABetterClaim) {
   EXPECT_TRUE(makes_way({of(1, "on", 1, 0), of(2, "waits")}, 0, kFree));
   EXPECT_TRUE(makes_way({of(1, "on", 1, 10), of(1, "before", 0, 5)}, 0, kFree));
   EXPECT_FALSE(makes_way({of(1, "alone", 1, 0)}, 0, kFree));
-  // He has a GPU already, and this is her only one.
+  // User 2 has a GPU already, and this is the only GPU of user 1.
   EXPECT_FALSE(makes_way({of(1, "on", 1, 0), of(2, "second"), of(2, "first", 1, 0)}, 0, kFree));
   EXPECT_TRUE(makes_way({of(1, "on", 2, 0), of(2, "waits")}, 0, kFree));
 }
 
-TEST(Choice, OneThatIsOnMakesWayOnlyForOneThatCanStartThere) {
+TEST(Choice, RunningFillerLeavesOnlyForAFillerThatCanStartThere) {
   Candidate waits = of(2, "waits");
   waits.may_start = false;
   EXPECT_FALSE(makes_way({of(1, "on", 1, 0), waits}, 0, kFree));
@@ -90,13 +90,13 @@ TEST(Choice, OneThatIsOnMakesWayOnlyForOneThatCanStartThere) {
   EXPECT_FALSE(makes_way({of(1, "on", 1, 0), waits}, 0, kFree));
 }
 
-TEST(Choice, OneThatIsPausedMakesWayForAny) {
+TEST(Choice, PausedFillerLeavesForAnyOther) {
   Candidate paused = of(1, "paused", 1, 0);
   paused.may_start = false;
   EXPECT_TRUE(makes_way({paused, of(2, "was on since", 0, 50)}, 0, kFree));
 }
 
-TEST(Choice, OneThatFailedIsPassedOverForLongerWithEachFailureButNotForGood) {
+TEST(Choice, FailedFillerIsPassedOverForALongerButBoundedTime) {
   using std::chrono::hours;
   using std::chrono::minutes;
   EXPECT_EQ(passed_over_for(1, hours(1)), hours(1));
@@ -108,7 +108,7 @@ TEST(Choice, OneThatFailedIsPassedOverForLongerWithEachFailureButNotForGood) {
 }
 
 // Like the daemon, this asks each time that a filler has been on for long enough.
-TEST(Choice, FillersOfWhichOneFitsGoRoundAndEachUserHasTheSameTime) {
+TEST(Choice, FillersOnOneGpuTakeTurnsWithEqualTimeByUser) {
   std::vector<Candidate> fillers = {of(1, "a"), of(1, "b"), of(2, "c"), of(2, "d"), of(3, "e")};
   std::vector<int> hours(fillers.size());
   std::optional<std::size_t> on;

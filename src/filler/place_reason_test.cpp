@@ -74,7 +74,7 @@ std::vector<Case> cases() {
           {"the next filler has the turn", reason_of(dismissed(Why::kStayOver))}};
 }
 
-TEST(PlaceReason, IsTheSentenceInItsFile) {
+TEST(PlaceReason, MatchesTheSentencesInItsFile) {
   std::string now;
   for (const Case& each : cases()) {
     ASSERT_TRUE(each.reason) << each.what;
@@ -91,7 +91,7 @@ TEST(PlaceReason, IsTheSentenceInItsFile) {
   EXPECT_EQ(file.str(), now) << kGolden << " differs; GPUROTA_REWRITE_GOLDEN=1 writes it anew";
 }
 
-TEST(PlaceReason, OfEachCodeOfFillersIsMade) {
+TEST(PlaceReason, EachFillerCodeOccurs) {
   std::set<ReasonCode> made;
   for (const Case& each : cases()) made.insert(each.reason->code);
   EXPECT_TRUE(made.contains(ReasonCode::kOutOfService));
@@ -101,7 +101,7 @@ TEST(PlaceReason, OfEachCodeOfFillersIsMade) {
   }
 }
 
-TEST(PlaceReason, HasAPlaceForATimeJustWhereOneIsKnown) {
+TEST(PlaceReason, HasAPlaceForATimeOnlyIfATimeIsKnown) {
   for (const Case& each : cases()) {
     EXPECT_EQ(each.reason->text.find(kTimePlace) != std::string::npos,
               each.reason->time.has_value())
@@ -109,7 +109,7 @@ TEST(PlaceReason, HasAPlaceForATimeJustWhereOneIsKnown) {
   }
 }
 
-TEST(PlaceReason, IsNoneOfOneThatIsThere) {
+TEST(PlaceReason, RunningFillerHasNoReason) {
   TurnTaking turns({});
   turns.on_found(kBegin);
   EXPECT_FALSE(reason_of(turns));

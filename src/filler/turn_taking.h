@@ -1,9 +1,9 @@
 // When a filler may be on a GPU, and when it must leave. A filler is a program that uses what
-// nobody needs. There is one TurnTaking for each GPU that fillers may use. The daemon calls it with
-// what it sees there, at least every kSampleEvery while a filler is on, and at once when a lease is
-// wanted. Pure.
+// nobody needs. There is one TurnTaking for each GPU that fillers may use. The daemon passes it the
+// state of the GPU: at least every kSampleEvery while a filler is on, and at once when somebody
+// wants a lease. Pure.
 //
-//     busy ─nobody there for the idle time→ free ─start→ on ─somebody comes→ leaving ─gone→ resting …
+//     busy ─nobody for the idle time→ free ─start→ on ─somebody comes→ leaving ─gone→ resting …
 //
 // A filler that is moved out of the GPU instead of being ended counts as gone, and its return
 // counts as a start.
@@ -33,7 +33,7 @@ struct Rules {
   // A filler that was on for less than this, and had to leave, rests twice as long the next time.
   Duration good_stay = std::chrono::minutes(5);
   Duration longest_rest = std::chrono::minutes(15);
-  Duration least_rest = std::chrono::seconds(1);  // however short the idle time is
+  Duration least_rest = std::chrono::seconds(1);  // also if `idle_after` is shorter
 };
 
 // The state of the GPU as seen by the daemon. Not foreign: desktop and ignored processes, fillers
@@ -89,12 +89,12 @@ class TurnTaking {
   // Call when the filler and its memory are off the GPU. `had_to_leave`: false if it ended by
   // itself or never started.
   void on_gone(TimePoint now, bool had_to_leave);
-  // Call when the filler is off the GPU and has not ended. Its end before the next start changes
-  // nothing.
+  // Call when the filler is off the GPU and has not ended. If the filler ends before its next
+  // start, that changes nothing.
   void on_moved_out(TimePoint now);
-  // Makes the filler that is on leave: its owner or an administrator pauses or removes it, or
-  // another filler's turn has come (kStayOver: the other may start as soon as it is gone). Returns
-  // true if the filler must leave now.
+  // Makes the present filler leave, because its owner or an administrator pauses or removes it, or
+  // because it is another filler's turn (kStayOver: the other filler may start as soon as the
+  // present one has left). Returns true if the filler must leave now.
   bool dismiss(Why why);
 
  private:

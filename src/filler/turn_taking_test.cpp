@@ -120,7 +120,7 @@ TEST(TurnTaking, HiddenMemoryDelaysAFillerButDoesNotEndIt) {
   EXPECT_EQ(gpu.starts, 2);
 }
 
-TEST(TurnTaking, LoadWithoutAProcessKeepsItAway) {
+TEST(TurnTaking, LoadWithoutAProcessKeepsAFillerOff) {
   Gpu gpu;
   Sight load;
   load.load_percent = 10;
@@ -129,7 +129,7 @@ TEST(TurnTaking, LoadWithoutAProcessKeepsItAway) {
   EXPECT_EQ(gpu.turns.why(), Why::kLoad);
 }
 
-TEST(TurnTaking, AForeignProcessThatComesAndGoesEverySecondForAMinuteDoesNotMakeItFlap) {
+TEST(TurnTaking, FillerDoesNotFlapWithRecurringForeignProcesses) {
   Gpu gpu;
   gpu.pass(seconds(31), kNobodyThere);
   ASSERT_EQ(gpu.starts, 1);
@@ -142,7 +142,7 @@ TEST(TurnTaking, AForeignProcessThatComesAndGoesEverySecondForAMinuteDoesNotMake
   EXPECT_EQ(gpu.starts, 2);
 }
 
-TEST(TurnTaking, WithAShortIdleTimeItStillDoesNotFlap) {
+TEST(TurnTaking, FillerDoesNotFlapWithAShortIdleTime) {
   Rules rules;
   rules.idle_after = milliseconds(200);
   Gpu gpu(rules);
@@ -157,7 +157,7 @@ TEST(TurnTaking, WithAShortIdleTimeItStillDoesNotFlap) {
   EXPECT_EQ(gpu.starts - gpu.yields, gpu.turns.state() == State::kOn ? 1 : 0);
 }
 
-TEST(TurnTaking, LeasesThatComeAndGoDoNotMakeItFlapEither) {
+TEST(TurnTaking, FillerDoesNotFlapWithRecurringLeases) {
   Rules rules;
   rules.idle_after = milliseconds(200);
   Gpu gpu(rules);
@@ -170,7 +170,7 @@ TEST(TurnTaking, LeasesThatComeAndGoDoNotMakeItFlapEither) {
   EXPECT_LE(gpu.starts, 10);
 }
 
-TEST(TurnTaking, ALongStayForgivesShortOnes) {
+TEST(TurnTaking, LongStayResetsTheRestTime) {
   Gpu gpu;
   for (int i = 0; i < 5; ++i) {
     gpu.pass(minutes(16), kNobodyThere);
@@ -181,7 +181,7 @@ TEST(TurnTaking, ALongStayForgivesShortOnes) {
   EXPECT_EQ(gpu.starts, before + 1);
 }
 
-TEST(TurnTaking, OneThatEndsAtOnceAgainAndAgainKeepsOthersOffForNoLongerThanTheIdleTime) {
+TEST(TurnTaking, RepeatedlyFailingFillerBlocksOthersForTheIdleTimeOnly) {
   TurnTaking turns{Rules{}};
   TimePoint now{seconds(1000)};
   (void)turns.observe(kNobodyThere, now);
@@ -195,7 +195,7 @@ TEST(TurnTaking, OneThatEndsAtOnceAgainAndAgainKeepsOthersOffForNoLongerThanTheI
   }
 }
 
-TEST(TurnTaking, DismissedItLeavesOnceAndThatIsNoShortStay) {
+TEST(TurnTaking, DismissedFillerLeavesOnceWithoutAShortStay) {
   Gpu gpu;
   EXPECT_FALSE(gpu.turns.dismiss(Why::kPaused)) << "there is none";
   gpu.pass(seconds(31), kNobodyThere);
@@ -207,7 +207,7 @@ TEST(TurnTaking, DismissedItLeavesOnceAndThatIsNoShortStay) {
   EXPECT_EQ(gpu.starts, 2);
 }
 
-TEST(TurnTaking, WhenAStayIsOverTheNextOneNeedNotWaitForTheIdleTime) {
+TEST(TurnTaking, NextFillerStartsWithoutIdleTimeAfterAStay) {
   Gpu gpu;
   gpu.pass(seconds(31), kNobodyThere);
   EXPECT_TRUE(gpu.turns.dismiss(Why::kStayOver));
@@ -230,7 +230,7 @@ const Sight kLoad = [] {
   return sight;
 }();
 
-// A filler has run, and has left for another. False: it could not be made to leave.
+// A filler has run, and has left for another. False: the filler did not leave.
 bool stay_is_over(Gpu& gpu) {
   gpu.pass(seconds(31), kNobodyThere);
   if (!gpu.turns.dismiss(Why::kStayOver)) return false;
@@ -238,7 +238,7 @@ bool stay_is_over(Gpu& gpu) {
   return true;
 }
 
-TEST(TurnTaking, TheLoadThatOneLeavesBehindDoesNotMakeTheNextOneWaitForTheIdleTime) {
+TEST(TurnTaking, LingeringLoadDoesNotRestartTheIdleTime) {
   Gpu gpu;
   ASSERT_TRUE(stay_is_over(gpu));
   // The sample that shows that the filler has gone still reports its load.
@@ -260,7 +260,7 @@ TEST(TurnTaking, LoadAfterAFillerHasEndedIsForeign) {
   EXPECT_EQ(gpu.starts, 2);
 }
 
-TEST(TurnTaking, OneThatAnEarlierDaemonStartedIsOn) {
+TEST(TurnTaking, FillerOfAnEarlierDaemonIsOn) {
   Gpu gpu;
   gpu.turns.on_found(gpu.now);
   EXPECT_EQ(gpu.turns.state(), State::kOn);
@@ -269,7 +269,7 @@ TEST(TurnTaking, OneThatAnEarlierDaemonStartedIsOn) {
   EXPECT_EQ(gpu.starts, 1);
 }
 
-TEST(TurnTaking, HowLongNobodyHasBeenThereIsKnown) {
+TEST(TurnTaking, ReportsTheIdleTime) {
   Gpu gpu;
   EXPECT_EQ(gpu.turns.idle_for(gpu.now), Duration(0));
   gpu.observe(kNobodyThere);
@@ -279,7 +279,7 @@ TEST(TurnTaking, HowLongNobodyHasBeenThereIsKnown) {
   EXPECT_EQ(gpu.turns.idle_for(gpu.now), Duration(0));
 }
 
-TEST(TurnTaking, SaysWhenItMayStart) {
+TEST(TurnTaking, ReportsWhenAFillerMayStart) {
   Gpu gpu;
   const TimePoint first = gpu.now;
   gpu.observe(kNobodyThere);
@@ -288,7 +288,7 @@ TEST(TurnTaking, SaysWhenItMayStart) {
   EXPECT_FALSE(gpu.turns.start_at());
 }
 
-TEST(TurnTaking, OneThatIsMovedOutRestsAsIfItHadEndedAndComesBackAsIfItStarted) {
+TEST(TurnTaking, MovedOutFillerRestsLikeAnEndedOne) {
   for (const bool moved : {false, true}) {
     TurnTaking turns{Rules{}};
     TimePoint now{seconds(1000)};
@@ -307,7 +307,7 @@ TEST(TurnTaking, OneThatIsMovedOutRestsAsIfItHadEndedAndComesBackAsIfItStarted) 
   }
 }
 
-TEST(TurnTaking, OneThatEndsWhileItIsOutDoesNotRestLongerForThat) {
+TEST(TurnTaking, FillerThatEndsWhileMovedOutDoesNotRestLonger) {
   TurnTaking turns{Rules{}};
   TimePoint now{seconds(1000)};
   (void)turns.observe(kNobodyThere, now);
@@ -322,9 +322,9 @@ TEST(TurnTaking, OneThatEndsWhileItIsOutDoesNotRestLongerForThat) {
   EXPECT_EQ(turns.start_at(), start);
 }
 
-// Whatever is seen, in any order: a filler is never on while anybody is there, is always on in the
-// end when nobody is, and never starts more often than its rests allow.
-TEST(TurnTaking, HoldsForRandomSights) {
+// Shows random states of the GPU. A filler must never be on while anybody else is there, must be on
+// in the end when nobody is, and must not start more often than its rests allow.
+TEST(TurnTaking, RulesHoldForRandomStatesOfTheGpu) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     Rules rules;

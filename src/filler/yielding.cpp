@@ -6,9 +6,9 @@ namespace gpurota::filler {
 
 WayOut way_out(const Yielding& yielding) {
   if (yielding.wish == OnYield::kStop) return {};
-  // A removed filler need not keep its state. A filler that leaves for another one is ended,
-  // because a GPU has only one filler, and a filler that is moved out counts, too. A GPU out of
-  // service must be left.
+  // A removed filler need not keep its state. A filler that leaves for another filler is ended, not
+  // moved out: a GPU has only one filler, and a filler that is moved out still counts. On a GPU out
+  // of service a filler is always ended.
   if (yielding.why == Why::kRemoved || yielding.why == Why::kStayOver) return {};
   if (yielding.why == Why::kOutOfService) {
     return {OnYield::kStop, "a filler is ended on a GPU that is out of service"};

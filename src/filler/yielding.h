@@ -1,6 +1,6 @@
 // How a filler leaves a GPU: whether it is moved out and keeps its state, or is ended; and whether
-// a move makes progress. The daemon calls this and carries it out
-// (daemon/supervised/filler_moves.cpp). Pure.
+// a move makes progress. The daemon carries the decisions out (daemon/supervised/filler_moves.cpp).
+// Pure.
 #pragma once
 
 #include "base/bytes.h"
@@ -24,7 +24,7 @@ struct Yielding {
 };
 struct WayOut {
   OnYield how = OnYield::kStop;
-  std::string because;  // why it is ended instead of moved out; empty: no move was wished
+  std::string because;  // why the filler is ended, not moved out; empty: no move was wanted
 };
 WayOut way_out(const Yielding& yielding);
 
@@ -44,8 +44,8 @@ class Eviction {
     bool drained = false;          // its gate is shut and its work done
     Bytes left;                    // of what can be moved, on the GPU or on its way there
     Bytes stays;                   // what cannot be moved, as the filler reports
-    std::optional<Bytes> counted;  // what the driver counted for it...
-    TimePoint taken{};             // ...in a sample that began then
+    std::optional<Bytes> counted;  // its memory by the driver's last sample
+    TimePoint taken{};             // when that sample began
   };
   enum class Step { kGoing, kOut, kFailed };
 
@@ -68,12 +68,13 @@ class Eviction {
   TimePoint since_;  // start of draining, or the last progress
   TimePoint next_{};
   std::optional<Bytes> left_;           // at the last observe(); empty: still draining
-  std::optional<TimePoint> out_since_;  // since when nothing is left
+  std::optional<TimePoint> out_since_;  // since when nothing that can be moved is left
   Bytes stays_;
   std::string problem_;
 };
 
-// The tolerance over what was reported: memory of modules and local memory is found by sampling.
+// How much more than the reported memory the driver may count: modules and local memory are not
+// reported, only sampled.
 inline constexpr Bytes kUnreportedNoise = mib(64);
 
 }  // namespace gpurota::filler

@@ -13,7 +13,7 @@ using testing::IsEmpty;
 
 Yielding movable(Why why = Why::kWanted) { return {OnYield::kEvict, why, true, true}; }
 
-TEST(WayOut, AFillerIsEndedUnlessItsOwnerSaysOtherwise) {
+TEST(WayOut, FillerIsEndedByDefault) {
   Yielding yielding = movable();
   yielding.wish = OnYield::kStop;
   EXPECT_EQ(way_out(yielding).how, OnYield::kStop);
@@ -78,7 +78,7 @@ TEST_F(EvictionTest, AnEvictionIsDoneWhenALaterSampleShowsNothingLeft) {
   EXPECT_EQ(eviction.stays(), mib(610));
 }
 
-TEST_F(EvictionTest, WorkThatDoesNotEndWithinTheGraceEndsIt) {
+TEST_F(EvictionTest, EvictionFailsIfWorkOutlastsTheGrace) {
   EXPECT_EQ(observe(), Step::kGoing);
   EXPECT_EQ(eviction.next(), now + 2s);
   now += 2s;
@@ -86,7 +86,7 @@ TEST_F(EvictionTest, WorkThatDoesNotEndWithinTheGraceEndsIt) {
   EXPECT_EQ(eviction.problem(), "its work did not end within 2 s");
 }
 
-TEST_F(EvictionTest, MovingMayTakeAsLongAsItGetsOn) {
+TEST_F(EvictionTest, MovingMayTakeLongWhileItMakesProgress) {
   drained(gib(70));
   for (std::uint64_t left = 70; left > 60; --left) {
     drained(gib(left));
@@ -99,7 +99,7 @@ TEST_F(EvictionTest, MovingMayTakeAsLongAsItGetsOn) {
   EXPECT_THAT(eviction.problem(), HasSubstr("host memory"));
 }
 
-TEST_F(EvictionTest, OneThatCannotAnswerIsNotWaitedForLongerThanItsGrace) {
+TEST_F(EvictionTest, FillerThatCannotAnswerFailsAfterItsGrace) {
   drained(gib(70));
   sight.silent = true;
   EXPECT_EQ(observe(), Step::kGoing);
@@ -109,7 +109,7 @@ TEST_F(EvictionTest, OneThatCannotAnswerIsNotWaitedForLongerThanItsGrace) {
   EXPECT_THAT(eviction.problem(), HasSubstr("does not answer"));
 }
 
-TEST_F(EvictionTest, ADriverThatTakesItsTimeIsWaitedForButNotForLong) {
+TEST_F(EvictionTest, SlowDriverIsWaitedForBriefly) {
   drained({});
   EXPECT_EQ(observe(), Step::kGoing);
   now += 10ms;
@@ -122,7 +122,7 @@ TEST_F(EvictionTest, ADriverThatTakesItsTimeIsWaitedForButNotForLong) {
       << "what it counts is what stays: others are placed beside that";
 }
 
-TEST_F(EvictionTest, ADriverThatCannotBeAskedKeepsNobodyWaiting) {
+TEST_F(EvictionTest, FailingDriverDoesNotBlockTheEviction) {
   drained({});
   EXPECT_EQ(observe(), Step::kGoing);
   now += 1s;
@@ -133,7 +133,7 @@ TEST_F(EvictionTest, ADriverThatCannotBeAskedKeepsNobodyWaiting) {
   EXPECT_EQ(eviction.stays(), mib(600));
 }
 
-TEST_F(EvictionTest, ADaemonThatHasJustStartedCountsNoTimeUntilItDecides) {
+TEST_F(EvictionTest, NewDaemonCountsNoTimeUntilItGivesOrders) {
   sight.on_hold = true;
   EXPECT_EQ(observe(), Step::kGoing);
   now += 3s;

@@ -21,7 +21,7 @@ inline constexpr std::int64_t kMostIndex = 9'999'999;
 inline constexpr int kMostAtOnce = 256;
 inline constexpr int kUsualAtOnce = 64;  // unless the owner says how many
 
-// The indices of an array: ranges in rising order, apart from each other.
+// The indices of an array: ranges in rising order, with gaps between them.
 class Indices {
  public:
   struct Range {
@@ -44,7 +44,7 @@ class Indices {
   bool operator==(const Indices&) const = default;
 
  private:
-  friend std::string to_string(const Indices& indices);  // as it is parsed
+  friend std::string to_string(const Indices& indices);  // in the form that parse() reads
   std::vector<Range> ranges_;
 };
 
@@ -92,7 +92,7 @@ class Items {
   // The items that have begun or are cancelled, and do not run.
   std::vector<std::int64_t> known() const;
   ItemKind kind(std::int64_t index) const;
-  // The highest exit status of the items that have ended. Takes time for each of them.
+  // The highest exit status of the items that have ended. Takes time in proportion to their number.
   int worst_exit_status() const;
 
   // The item runs from now on. Returns the state that it had.

@@ -16,7 +16,7 @@ std::string normal(std::string_view text) {
   return indices ? to_string(*indices) : indices.error().message;
 }
 
-TEST(Indices, AreRangesAndSingleOnes) {
+TEST(Indices, AcceptRangesAndSingleNumbers) {
   EXPECT_EQ(normal("1-50"), "1-50");
   EXPECT_EQ(normal("7"), "7");
   EXPECT_EQ(normal("7-9,1,4"), "1,4,7-9");
@@ -32,7 +32,7 @@ TEST(Indices, AreRangesAndSingleOnes) {
   EXPECT_TRUE(Indices::up_to(0).empty());
 }
 
-TEST(Indices, WrongOnesAreRefusedWithWhatToWrite) {
+TEST(Indices, RefuseInvalidTextWithARemedy) {
   EXPECT_THAT(normal("5-1"), HasSubstr("write the smaller index first, 1-5"));
   EXPECT_THAT(normal("1-1000000000"), HasSubstr("at most 10000 items"));
   EXPECT_THAT(normal("1-10001"), HasSubstr("at most 10000 items"));
@@ -44,7 +44,7 @@ TEST(Indices, WrongOnesAreRefusedWithWhatToWrite) {
   }
 }
 
-TEST(Array, SaysHowManyRunAtOnce) {
+TEST(Array, ParsesHowManyItemsRunAtOnce) {
   const auto four = parse_array("1-50%4");
   ASSERT_TRUE(four);
   EXPECT_EQ(four->at_once, 4);
@@ -86,7 +86,7 @@ TEST(Items, StartInTheirOrderAndAreCounted) {
   EXPECT_EQ(items.state_of(2)->history.size(), 1U);
 }
 
-TEST(Items, ThoseThatDidNotEndWellCanStartAgain) {
+TEST(Items, FailedItemsCanStartAgain) {
   Items items(*Indices::parse("1-4"));
   for (const std::int64_t index : {1, 2, 3}) (void)items.begin(index);
   items.rest(1, ended(Phase::kFinished, EndReason::kExited));
@@ -135,7 +135,7 @@ TEST(Items, TheWorstExitStatusIsTheHighest) {
 }
 
 // A daemon that has just started takes up items in any order.
-TEST(Items, CanBeToldInAnyOrder) {
+TEST(Items, AcceptEventsInAnyOrder) {
   Items items(*Indices::parse("1-5"));
   items.rest(2, ended(Phase::kFinished, EndReason::kExited));
   JobState waits;
@@ -182,7 +182,7 @@ TEST(ArraySpec, AnItemIsAJobWithItsIndex) {
   EXPECT_EQ(item_spec(lines, 2).command, std::vector<std::string>{"d"});
 }
 
-TEST(ArraySpec, WhatCannotBeIsRefused) {
+TEST(ArraySpec, InvalidSpecIsRefused) {
   const auto why = [](const JobSpec& spec) {
     const auto may = check_spec(spec);
     return may ? std::string() : may.error().message;
@@ -207,7 +207,7 @@ TEST(ArraySpec, WhatCannotBeIsRefused) {
   EXPECT_THAT(why(spec), HasSubstr("command 2 of the array is empty"));
 }
 
-TEST(ArraySpec, ItsLogsAreBoundedTogether) {
+TEST(ArraySpec, LogsOfAllItemsShareABound) {
   JobSpec spec = sweep();
   EXPECT_EQ(log_bound(spec), Bytes(mib(256).count() / 50));
   spec.array = *Indices::parse("1-10");

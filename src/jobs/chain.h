@@ -1,6 +1,6 @@
-// Chains: whether a job that waits for the end of others (--after-success, --after-end) goes on.
-// The states of those others decide, and nothing else is stored, so that after a kill -9 the next
-// daemon decides the same. Pure.
+// Chains: whether a job that waits for other jobs to end (--after-success, --after-end) starts,
+// waits or is cancelled. Only the states of the other jobs decide, and nothing else is stored, so
+// that after a kill -9 the next daemon decides the same. Pure.
 #pragma once
 
 #include "jobs/job.h"

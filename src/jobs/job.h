@@ -35,7 +35,7 @@ enum class EndReason {
   kBooking,      // its lease left for a booking
   kCannotStart,  // never ran: no such command, no such account, …
   kReboot,       // the machine went down
-  kUnknown       // it ended while nobody could see how
+  kUnknown       // it ended while no daemon could see how
 };
 const char* to_string(EndReason reason);  // "exited", "signalled", …: stable
 std::optional<EndReason> parse_end_reason(std::string_view word);
@@ -53,10 +53,10 @@ struct RunEnd {
   bool operator==(const RunEnd&) const = default;
 };
 
-// kWaiting: waits for its lease, in the queue like everybody. kBackingOff: waits for the time of
-// its next start. kFinished: ended and not to be started again. kFailed: ended badly and not to be
-// started again. kChained: waits for the end of other jobs (jobs/chain.h). kCancelled: another job
-// has ended so that this one cannot start.
+// kWaiting: waits in the queue for its lease. kBackingOff: waits for the time of its next start.
+// kFinished: ended and not to be started again. kFailed: ended badly and not to be started again.
+// kChained: waits for the end of other jobs (jobs/chain.h). kCancelled: cannot start, because of
+// how another job has ended.
 enum class Phase {
   kStopped,
   kWaiting,

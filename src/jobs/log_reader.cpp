@@ -28,7 +28,7 @@ Result<Halves> find_halves(LogFile& a, LogFile& b) {
   return halves;
 }
 
-// kGone: the file has been emptied meanwhile, for newer lines.
+// kGone: the file has been emptied for newer lines meanwhile.
 Result<std::string> read_half(const Half& half, std::uint64_t offset, std::size_t most) {
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t size, half.file->size());
   std::string text;
@@ -57,7 +57,7 @@ Result<Tail> read_tail(const Half& half, std::size_t most) {
   return tail;
 }
 
-// Bytes at the end that are the beginning of a character.
+// The number of bytes at the end that are an incomplete character.
 std::size_t unfinished(std::string_view text) {
   for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
@@ -68,8 +68,8 @@ std::size_t unfinished(std::string_view text) {
   return 0;
 }
 
-// Leaves the beginning of a character to the next reading. `last`: bytes that the part has of the
-// file in which it ends.
+// Leaves an incomplete character at the end to the next read. `last`: bytes that the part has of
+// the file in which it ends.
 void cut_unfinished(LogPart* part, std::size_t last) {
   const std::size_t rest = unfinished(part->text);
   if (rest > last) return;
@@ -77,11 +77,11 @@ void cut_unfinished(LogPart* part, std::size_t last) {
   part->next.offset -= rest;
 }
 
-// Bytes that are not asked for are not read: a log has many.
+// Reads only the bytes that are asked for, as a log may be large.
 Result<LogPart> read_end(LogFile& a, LogFile& b, std::size_t most) {
   GPUROTA_ASSIGN_OR_RETURN(const Halves halves, find_halves(a, b));
   if (halves.newer.number == 0) return LogPart{};
-  // One byte more says whether the part begins with a line.
+  // Read one byte more, which shows whether the part begins at the start of a line.
   const std::size_t wanted = most == SIZE_MAX ? most : most + 1;
   GPUROTA_ASSIGN_OR_RETURN(Tail newer, read_tail(halves.newer, wanted));
   Tail older;
@@ -97,7 +97,7 @@ Result<LogPart> read_end(LogFile& a, LogFile& b, std::size_t most) {
   return part;
 }
 
-// Reads once more where a file has been emptied meanwhile, for newer lines.
+// Reads again if a file has been emptied for newer lines meanwhile.
 template <class Read>
 Result<LogPart> try_again(const Read& read) {
   constexpr int kTries = 4;
@@ -114,7 +114,7 @@ Result<LogPart> read_once(LogFile& a, LogFile& b, LogCursor from, std::size_t mo
     return part;
   }
   if (from.number != halves.older.number && from.number != halves.newer.number) {
-    // From the first line on nothing is missed if the first file is still there.
+    // A reader that starts at the first line misses nothing if the first file is still there.
     const std::uint64_t oldest = halves.oldest().number;
     part.missed = from.number < oldest && !(from.number == 0 && oldest == 1);
     part.next = {oldest, kLogHeaderBytes};

@@ -1,5 +1,5 @@
-// Reads a job's log (log_ring.h) while somebody may be writing it: the end of it, or what came
-// since a place in it. Pure but for the files, which are behind LogFile.
+// Reads a job's log (log_ring.h) while another process may be writing it: the end of the log, or
+// all that follows a given place. Pure but for the files, which are behind LogFile.
 #pragma once
 
 #include "jobs/log_ring.h"
@@ -10,8 +10,7 @@
 
 namespace gpurota::jobs {
 
-// A place in the log, which stays the same place while files take turns: the number of a file and
-// an offset in it.
+// A place in the log: the number of a file and an offset in that file. Rotation does not change it.
 struct LogCursor {
   std::uint64_t number = 0;  // 0: before everything
   std::uint64_t offset = 0;
@@ -27,7 +26,7 @@ struct LogPart {
 };
 
 // The text of both files, in order, without their headers: at most `most` bytes of its end,
-// beginning with a whole line if it is cut. Reads no more than that.
+// beginning with a whole line if it is cut. Does not read the rest of the log.
 Result<LogPart> read_log(LogFile& a, LogFile& b, std::size_t most);
 // At most `most` bytes from this place on. The text never ends within a character of UTF-8. A place
 // that the log does not know, because another log is there now, counts as its beginning.

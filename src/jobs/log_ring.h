@@ -1,13 +1,13 @@
-// A job's output, kept bounded: two files of which one is written while the other is the past. When
-// the first is full the other is emptied and written from then on. So there is always at least half
-// of the bound to read, never more than the bound on the disk, and nothing is renamed: whoever
-// writes needs two open files and no directory.
+// A job's output, bounded in size: two files, one for new output and one with older output. When
+// the first is full, the other is emptied and gets the new output. So at least the newest half of
+// the bound can be read, and the disk never holds more than the bound. No file is renamed: the
+// writer needs two open files and no directory.
 //
 //     "gpurota-log 1 00000000000000000042\n" lines …      the number says which of two is newer
 //
-// Whatever is interrupted (a crash, a full disk) leaves whole lines: a file without a whole first
-// line is as if it were empty, and an unfinished last line is finished before the next is written.
-// Pure but for the files, which are behind LogFile.
+// An interruption (a crash, a full disk) leaves whole lines: a file without a whole first line
+// counts as empty, and an unfinished last line is ended before the next line is written. Pure but
+// for the files, which are behind LogFile.
 #pragma once
 
 #include "base/bytes.h"
@@ -71,7 +71,7 @@ class LogRing {
   bool interrupted_ = false;  // and the rest of its line has been lost
 };
 
-// The number of the file that has a whole first line; 0 of any other. For log_reader.h.
+// The number of a log file; 0 if its first line is not whole. For log_reader.h.
 Result<std::uint64_t> read_log_number(LogFile& file);
 inline constexpr std::size_t kLogHeaderBytes = 35;
 

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// A disk that fails, or crashes (everything fails from then on), after so many bytes.
+// A disk that fails after so many bytes, or crashes there, so that everything fails from then on.
 struct Disk {
   std::uint64_t left = UINT64_MAX;
 };
@@ -61,7 +61,7 @@ struct Files {
 
 constexpr Bytes kBound = LogRing::kLeastBound;
 
-TEST(LogRing, KeepsWhatFitsAsItWas) {
+TEST(LogRing, KeepsShortOutputUnchanged) {
   Files files;
   LogRing ring(files.a, files.b, kBound);
   ASSERT_TRUE(ring.open());
@@ -99,7 +99,7 @@ TEST(LogRing, CutsALineThatIsLongerThanAFile) {
   EXPECT_TRUE(files.read().ends_with("x\nend\n"));
 }
 
-TEST(LogRing, GoesOnWhereAnEarlierWriterWas) {
+TEST(LogRing, ContinuesAfterAnEarlierWriter) {
   Files files;
   for (int writer = 0; writer < 50; ++writer) {
     LogRing ring(files.a, files.b, kBound);
@@ -122,7 +122,7 @@ TEST(LogRing, FinishesALineThatACrashCutOff) {
   EXPECT_EQ(files.read(), "half a li\nnew\n");
 }
 
-TEST(LogRing, SaysHowMuchAFullDiskCost) {
+TEST(LogRing, ReportsHowMuchWasLostOnAFullDisk) {
   Files files;
   LogRing ring(files.a, files.b, kBound);
   ASSERT_TRUE(ring.open());
@@ -148,7 +148,7 @@ TEST(LogRing, ReadsTheEndFromAWholeLineOn) {
   EXPECT_EQ(files.read(13), "second\nthird\n");
 }
 
-TEST(LogRing, FilesThatAreNotOursAreEmpty) {
+TEST(LogRing, ForeignFilesCountAsEmpty) {
   Files files;
   files.a.text = "something else altogether, and longer than a header would be\n";
   EXPECT_EQ(files.read(), "");
@@ -159,8 +159,9 @@ TEST(LogRing, FilesThatAreNotOursAreEmpty) {
   EXPECT_THAT(files.a.text, Not(HasSubstr("altogether")));
 }
 
-// A crash at any byte that is written: what was kept is whole lines, in order, and recent.
-TEST(LogRing, IsWholeAfterACrashAtAnyPoint) {
+// Crashes at each byte that is written: the log then has whole lines, in order, and the most recent
+// ones.
+TEST(LogRing, HasWholeLinesAfterACrashAtAnyPoint) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);
     Files files;
@@ -192,7 +193,7 @@ TEST(LogRing, IsWholeAfterACrashAtAnyPoint) {
   }
 }
 
-TEST(LogReader, FollowsOverEveryTurnAndMissesNothing) {
+TEST(LogReader, FollowsTheLogOverEveryRotation) {
   Files files;
   LogRing ring(files.a, files.b, kBound);
   LogCursor at;
@@ -212,7 +213,7 @@ TEST(LogReader, FollowsOverEveryTurnAndMissesNothing) {
   EXPECT_EQ(seen, written);
 }
 
-TEST(LogReader, SaysThatItWasTooSlowAndGoesOn) {
+TEST(LogReader, ReportsMissedOutputAndContinues) {
   Files files;
   LogRing ring(files.a, files.b, kBound);
   ASSERT_TRUE(ring.write("first\n"));
@@ -224,7 +225,7 @@ TEST(LogReader, SaysThatItWasTooSlowAndGoesOn) {
   EXPECT_TRUE(read_log_from(files.a, files.b, part->next, SIZE_MAX)->text.empty());
 }
 
-TEST(LogReader, GoesOnFromTheEndOfWhatItHasRead) {
+TEST(LogReader, ContinuesWhereTheLastReadEnded) {
   Files files;
   LogRing ring(files.a, files.b, kBound);
   ASSERT_TRUE(ring.write("one\ntwo\n"));
@@ -243,7 +244,7 @@ TEST(LogReader, ReadsNoMoreOfALargeLogThanItIsAskedFor) {
   EXPECT_LT(files.a.bytes_read + files.b.bytes_read, 200u);
 }
 
-TEST(LogReader, EndsAcrossBothFiles) {
+TEST(LogReader, ReadsTheEndAcrossBothFiles) {
   Files files;
   LogRing ring(files.a, files.b, kBound);
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(ring.write(fmt::format("line {}\n", i)));
@@ -258,7 +259,7 @@ TEST(LogReader, EndsAcrossBothFiles) {
   }
 }
 
-TEST(LogReader, BeginsAnewInAnotherLog) {
+TEST(LogReader, StartsFromTheBeginningOfAnotherLog) {
   Files files, other;
   LogRing ring(files.a, files.b, kBound), fresh(other.a, other.b, kBound);
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(ring.write(fmt::format("line {}\n", i)));
@@ -281,7 +282,7 @@ TEST(LogReader, NeverCutsACharacter) {
   EXPECT_EQ(read_log_from(files.a, files.b, part->next, SIZE_MAX)->text, "\u20ac.");
 }
 
-TEST(LogCursorText, IsReadBackAndNonsenseIsNot) {
+TEST(LogCursorText, ParsesItsOwnFormatOnly) {
   EXPECT_EQ(parse_log_cursor(to_string(LogCursor{3, 1200})), (LogCursor{3, 1200}));
   for (const char* text : {"", ":", "1", "1:", ":1", "x:1", "1:-1", "1:1 "}) {
     EXPECT_FALSE(parse_log_cursor(text)) << text;

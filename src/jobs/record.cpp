@@ -32,7 +32,7 @@ class Writer {
 
 using Take = std::function<bool(std::string_view key, std::string value)>;
 
-// Each pair in turn; kInvalid where the text, or what `take` makes of it, is not whole.
+// Calls take(key, value) for each pair. kInvalid: the text is incomplete, or `take` returned false.
 Result<void> read_pairs(std::string_view text, const Take& take) {
   while (!text.empty()) {
     const auto key_end = text.find('\0');
@@ -125,7 +125,7 @@ bool read_time(const std::string& text, WallTime& out) {
   return true;
 }
 
-// "started ended reason code detail", times in milliseconds, "-" for a run that never was.
+// "started ended reason code detail", times in milliseconds, "-" for a run that never began.
 std::string text_of(const RunEnd& end) {
   return fmt::format("{} {} {} {} {}", end.started ? std::to_string(count_of(*end.started)) : "-",
                      count_of(end.ended), to_string(end.reason), end.code, end.detail);
@@ -320,7 +320,7 @@ JobSpec item_spec(const JobSpec& spec, std::int64_t index) {
   item.array = {};
   item.each.clear();
   item.at_once = 0;
-  // Of several variables of a name the last one holds.
+  // If several variables have the same name, the last one counts.
   item.environment.emplace_back("GPUROTA_ARRAY_INDEX", std::to_string(index));
   return item;
 }

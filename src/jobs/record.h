@@ -36,14 +36,14 @@ struct JobSpec {
   // in that order, and `command` is empty.
   Indices array{};
   std::vector<std::vector<std::string>> each{};
-  int at_once = 0;  // an array: the most items that run at once; 0: no array
+  int at_once = 0;  // an array: the most items that run at once; 0: not an array
   bool is_array() const { return !array.empty(); }
   bool operator==(const JobSpec&) const = default;
 };
 
 // kInvalid, with what to write instead. Options cannot choose what is executed, as administrators
-// may change them in jobs of others: two dashes would begin the command, and another daemon could
-// name libraries to load.
+// may change them in jobs of others: the option '--' would begin the command, and another daemon
+// could name libraries to load.
 Result<void> check_spec(const JobSpec& spec);
 
 // The spec of one item of an array, with its index in GPUROTA_ARRAY_INDEX.
@@ -83,11 +83,11 @@ struct KeeperReport {
 std::string encode(const KeeperReport& report);
 Result<KeeperReport> decode_report(std::string_view text);
 
-// Files in the directory of one job, which its keeper is told.
+// Files in the directory of one job. The keeper gets the path of this directory.
 inline constexpr const char* kOrdersFile = "orders";
 inline constexpr const char* kReportFile = "report";
-// Is there from before a start is noted until the keeper has its lock: a run that never began can
-// be started again.
+// Exists from before a start is noted until the keeper has its lock, so that a run that never began
+// can be started again.
 inline constexpr const char* kUnbegunFile = "unbegun";
 // Locked by the keeper while it lives, so that a run is never started twice.
 inline constexpr const char* kLockFile = "lock";

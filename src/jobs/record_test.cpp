@@ -23,16 +23,16 @@ JobSpec full() {
   return spec;
 }
 
-TEST(Record, OfASpecIsReadAsItWasWritten) { EXPECT_EQ(*decode_spec(encode(full())), full()); }
+TEST(Record, SpecIsReadBackUnchanged) { EXPECT_EQ(*decode_spec(encode(full())), full()); }
 
-TEST(Record, OfOneThatPrintsToATerminalIsReadAsItWasWritten) {
+TEST(Record, SpecWithATerminalIsReadBackUnchanged) {
   JobSpec spec = full();
   spec.output = Output::kFile;
   spec.tty = true;
   EXPECT_EQ(*decode_spec(encode(spec)), spec);
 }
 
-TEST(Record, OfAStateIsReadAsItWasWritten) {
+TEST(Record, StateIsReadBackUnchanged) {
   JobState state;
   state.phase = Phase::kStopping;
   state.failures = 7;
@@ -69,7 +69,7 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
 
 // Byte for byte what a version before this one has stored: it must be read for as long as there are
 // such stores.
-TEST(Record, OfAnEarlierVersionIsRead) {
+TEST(Record, RecordOfAnEarlierVersionIsRead) {
   using namespace std::string_literals;
   const auto spec = decode_spec(
       "name\0web\0option\0--memory\0option\0008G\0argument\0python\0argument\0serve.py\0"
@@ -97,28 +97,28 @@ TEST(Record, OfAnEarlierVersionIsRead) {
   EXPECT_FALSE(state->most_used || state->history.at(0).most_used);
 }
 
-TEST(Record, OfOrdersAndReportsIsReadAsItWasWritten) {
+TEST(Record, OrdersAndReportsAreReadBackUnchanged) {
   const KeeperOrders orders{1000, "alice", "/usr/bin/gpurota", "/run/gpurota", full()};
   EXPECT_EQ(*decode_orders(encode(orders)), orders);
   const KeeperReport report{true, 9, ""};
   EXPECT_EQ(*decode_report(encode(report)), report);
 }
 
-TEST(Record, ThatIsCutOffIsRefused) {
+TEST(Record, TruncatedRecordIsRefused) {
   const std::string text = encode(KeeperReport{false, 3, ""});
   for (std::size_t i = 0; i < text.size(); ++i) EXPECT_FALSE(decode_report(text.substr(0, i))) << i;
   const std::string spec = encode(full());
   EXPECT_FALSE(decode_spec(std::string_view(spec).substr(0, spec.size() - 1)));
 }
 
-TEST(Record, OfOrdersWithoutAUidIsRefused) { EXPECT_FALSE(decode_orders(encode(full()))); }
+TEST(Record, OrdersWithoutAUidAreRefused) { EXPECT_FALSE(decode_orders(encode(full()))); }
 
-TEST(Record, IgnoresWhatALaterVersionAdds) {
+TEST(Record, UnknownKeysOfALaterVersionAreIgnored) {
   using namespace std::string_literals;
   EXPECT_EQ(*decode_spec(encode(full()) + "colour\0green\0"s), full());
 }
 
-TEST(Record, OfNonsenseIsAnError) {
+TEST(Record, NonsenseIsAnError) {
   using namespace std::string_literals;
   for (const std::string& text : {"x"s, "restart\0sometimes\0"s, "variable\0x\0"s}) {
     EXPECT_FALSE(decode_spec(encode(full()) + text));
@@ -136,7 +136,7 @@ TEST(CheckSpec, RefusesNamesThatWouldBePathsOrOptions) {
   }
 }
 
-TEST(CheckSpec, RefusesWhatCouldNotBeExecuted) {
+TEST(CheckSpec, RefusesInvalidCommands) {
   JobSpec spec = full();
   spec.command.clear();
   EXPECT_FALSE(check_spec(spec));
@@ -168,7 +168,7 @@ TEST(CheckSpec, RefusesATerminalThatIsTheJournal) {
   EXPECT_FALSE(check_spec(spec));
 }
 
-TEST(CheckSpec, RefusesOptionsThatWouldSayWhatIsExecuted) {
+TEST(CheckSpec, RefusesOptionsThatChooseWhatIsExecuted) {
   for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
            {"--", "sh"}, {"--memory", "1G", "--"}, {"--runtime-dir", "/x"}, {"--runtime-dir=/x"}}) {
     JobSpec spec = full();

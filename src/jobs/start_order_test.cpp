@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(StartOrder, IsTheOrderOfAddingWhereNothingElseIsSaid) {
+TEST(StartOrder, IsTheOrderOfAddingByDefault) {
   EXPECT_THAT(*start_order({{"b", {}}, {"a", {}}, {"c", {}}}), ElementsAre(0, 1, 2));
 }
 
@@ -21,11 +21,11 @@ TEST(StartOrder, PutsAJobAfterThoseItNames) {
               ElementsAre(2, 1, 0, 3));
 }
 
-TEST(StartOrder, IgnoresNamesThatThereIsNoJobOf) {
+TEST(StartOrder, IgnoresUnknownNames) {
   EXPECT_THAT(*start_order({{"a", {"gone"}}, {"b", {"a"}}}), ElementsAre(0, 1));
 }
 
-TEST(StartOrder, OfACircleIsRefusedWithItsNames) {
+TEST(StartOrder, CircleIsRefusedWithItsNames) {
   const auto order = start_order({{"x", {"a"}}, {"a", {"b"}}, {"b", {"c"}}, {"c", {"a"}}});
   ASSERT_FALSE(order);
   EXPECT_THAT(order.error().message, HasSubstr("a after b after c after a"));
@@ -35,7 +35,7 @@ TEST(StartOrder, OfACircleIsRefusedWithItsNames) {
               HasSubstr("Leave out one --after-end"));
 }
 
-TEST(StartOrder, OfALongChainNeedsNoDeepStack) {
+TEST(StartOrder, LongChainNeedsNoDeepStack) {
   std::vector<Ordered> jobs;
   for (int i = 0; i < 50'000; ++i) {
     jobs.push_back({std::to_string(i), {std::to_string(i + 1)}});

@@ -276,7 +276,7 @@ Actions Supervision::on_boot(Moment now) {
       remember(RunEnd{state_.started, now.wall, EndReason::kReboot, 0, ""});
       break;
     case Phase::kStopping: {
-      // The run was being ended: the job goes on as it would have then.
+      // The run was being ended: the job continues as it would have after that end.
       const bool again = state_.start_again;
       const EndReason reason = state_.end_reason.value_or(EndReason::kReboot);
       (void)ended(now, RunEnd{state_.started, now.wall, reason, 0, state_.end_detail});

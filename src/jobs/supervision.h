@@ -1,5 +1,5 @@
 // The life of one job: when it is started, ended and started again. Pure: takes events and the
-// time, and returns actions, which the daemon carries out and whose results it reports.
+// time, and returns actions. The daemon carries the actions out and reports their results.
 //
 //     stopped ─start→ waiting ─lease→ running ─ends→ backing off ─time→ waiting …
 //                                        │                └→ finished, failed (not started again)
@@ -8,10 +8,10 @@
 // A job that waits for the end of others (jobs/chain.h) is chained until these have ended; then the
 // job waits for its lease, or is cancelled.
 //
-// A run that is to end is sent TERM, and KILL when its grace is over. A run whose lease ends (its
-// time is over, it was released, it held more than its limit) is ended by that, and KILL is for
-// processes that are left. The reason is kept, whatever code the run then exits with. `stop` is
-// remembered: neither a reboot nor the end of a run starts the job again.
+// A run that is to end is sent TERM, and KILL when its grace is over. The end of the lease (its
+// time is over, it was released, it held more than its limit) ends the run, too; KILL is then sent
+// only to processes that are left. The reason is kept, whatever code the run then exits with.
+// `stop` is remembered: neither a reboot nor the end of a run starts the job again.
 #pragma once
 
 #include "jobs/job.h"
@@ -24,7 +24,7 @@ using Actions = std::vector<Action>;
 
 struct Moment {
   TimePoint at;   // decides
-  WallTime wall;  // is written down
+  WallTime wall;  // is stored
 };
 
 struct Policy {
@@ -43,13 +43,13 @@ struct JobState {
   std::optional<WallTime> started;      // of the current run, for people
   std::optional<EndReason> end_reason;  // kStopping: why
   std::string end_detail;               // kStopped: by whom, where that is not the owner
-  // When the run that is on, or waits, was asked for. A run that has left for a booking keeps this
-  // time.
+  // When the present run, or the run that waits for its lease, was requested. A run that has left
+  // for a booking keeps this time.
   std::optional<WallTime> asked{};
   bool keeps_place = false;
-  std::optional<Bytes> most_used{};  // by the lease of the run that is on, as in RunEnd
-  bool start_again = false;          // kStopping: `restart`, or `start` meanwhile
-  bool retries_items = false;        // an array: items that did not end well are to wait again
+  std::optional<Bytes> most_used{};  // by the lease of the present run, as in RunEnd
+  bool start_again = false;          // kStopping: by `restart`, or by a later `start`
+  bool retries_items = false;        // an array: items that did not end well are to be retried
   bool removed = false;              // the job is dropped as soon as its run is over
   std::vector<RunEnd> history;       // the newest last; at most kMaxHistory
 };
@@ -69,7 +69,7 @@ class Supervision {
   Supervision(Policy policy, JobState state) : policy_(policy), state_(std::move(state)) {}
 
   const JobState& state() const { return state_; }
-  // The policy holds for the run that is on, too (its grace).
+  // The policy also applies to the present run (its grace).
   void set_policy(Policy policy) { policy_ = policy; }
 
   // `by`: the user who does this, where that is not the owner: "by root (administrator): \"new
@@ -77,16 +77,16 @@ class Supervision {
   Actions start(Moment now, bool chained = false);
   Actions stop(Moment now, std::string by = {});
   Actions restart(Moment now, const std::string& by = {}, bool chained = false);
-  // Stops the job for good. Drop the job when no run of it is on any more.
+  // Stops the job for good. Drop the job when no run of it is left.
   Actions remove(Moment now, std::string by = {});
 
-  // A chained job: the jobs that it waits for have ended as they should, or have not.
+  // A chained job: the jobs that it waits for have ended as required, or can no longer do so.
   Actions on_chain_met();
   void on_chain_broken(std::string why);
   // No item of an array runs or is to start. `code`: the exit code of the array. `failed`: how many
   // items did not end well; empty: none.
   Actions on_items_over(Moment now, int code, std::string failed);
-  // An array: whether items that did not end well are still to be made to wait again.
+  // An array: whether items that did not end well have yet to be retried.
   void set_retries_items(bool retries) { state_.retries_items = retries; }
   // The memory that the lease of the run uses now. The caller need not store the change.
   void on_use(Bytes used);
@@ -98,8 +98,8 @@ class Supervision {
   Actions on_exit_unseen(Moment now);
   // The run has been waiting for its lease until now, and its command starts.
   void on_held(Moment now);
-  // The lease of the run is being ended, which ends the processes of the run: only the reason is
-  // remembered.
+  // The lease of the run is being ended, which also ends the run's processes: this call only notes
+  // the reason.
   void on_over_limit(Moment now, std::string detail);
   void on_lease_lost(Moment now, std::string detail);
   void on_timeout(Moment now, std::string detail);
@@ -107,7 +107,7 @@ class Supervision {
   // waits in its old place.
   void on_booking(Moment now, std::string detail);
   Actions on_time(Moment now);
-  // Since when the job counts as waiting, if that is not the time when it asks.
+  // Since when the job counts as waiting, if that is earlier than its next request for a lease.
   std::optional<WallTime> place() const { return state_.keeps_place ? state_.asked : std::nullopt; }
   // The time when on_time() has something to do.
   std::optional<TimePoint> next_time() const;
@@ -117,7 +117,8 @@ class Supervision {
   // A new daemon in the same boot finds that the last one only noted the start, or that the run
   // found no daemon to ask for its lease.
   Actions on_never_began(Moment now);
-  // A new boot: what ran, or waited to, is started again; call in the order of start_order().
+  // A new boot: a job that ran or waited is started again. Call for jobs in the order of
+  // start_order().
   Actions on_boot(Moment now);
 
  private:

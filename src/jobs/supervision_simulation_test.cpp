@@ -1,6 +1,6 @@
-// Jobs under everything that can happen to them, in a random order, with daemons that are killed
-// and machines that go down. After each step the rules of a job's life must hold. A failure prints
-// its seed.
+// Jobs and all events that can happen to them, in random order, with daemons that are killed and
+// machines that go down. After each step the rules of a job's life must hold. A failure prints its
+// seed.
 #include "jobs/supervision.h"
 
 #include <gtest/gtest.h>
@@ -155,7 +155,7 @@ class World {
     ASSERT_EQ(state.phase == Phase::kWaiting, requested_);
     ASSERT_LE(state.history.size(), Supervision::kMaxHistory);
     if (!wanted_) {
-      // `stop` is remembered, through everything.
+      // A stop stays in effect, whatever happens later.
       ASSERT_TRUE(state.phase == Phase::kStopped || state.phase == Phase::kStopping ||
                   state.phase == Phase::kFinished || state.phase == Phase::kFailed)
           << to_string(state.phase);
@@ -174,7 +174,7 @@ class World {
   bool wanted_ = false, requested_ = false, leased_ = false, process_ = false, terminated_ = false;
 };
 
-TEST(SupervisionSimulation, HoldsUnderEverythingThatCanHappen) {
+TEST(SupervisionSimulation, RulesHoldUnderRandomEvents) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);

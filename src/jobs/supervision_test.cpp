@@ -29,7 +29,7 @@ Supervision running(Clock& clock, Policy policy) {
   return job;
 }
 
-TEST(Supervision, OfACommandThatEndsWellIsFinishedAndHasItsLeaseBack) {
+TEST(Supervision, SuccessfulCommandFinishesAndReleasesItsLease) {
   Clock clock;
   Supervision job = running(clock, {});
   EXPECT_THAT(job.on_exit(clock.after(seconds(5)), 0, false), ElementsAre(Action::kReleaseLease));
@@ -47,7 +47,7 @@ Supervision chained(Clock& clock, Policy policy = {}) {
   return job;
 }
 
-TEST(Supervision, OfAChainedOneAsksWhenWhatIsBeforeItHasEnded) {
+TEST(Supervision, ChainedJobRequestsItsLeaseWhenTheJobsBeforeItEnd) {
   Clock clock;
   Supervision job = chained(clock);
   EXPECT_FALSE(job.next_time());
@@ -58,7 +58,7 @@ TEST(Supervision, OfAChainedOneAsksWhenWhatIsBeforeItHasEnded) {
   EXPECT_THAT(job.on_chain_met(), IsEmpty()) << "once";
 }
 
-TEST(Supervision, OfAChainedOneIsCancelledWithTheReasonAndCanBeStartedAgain) {
+TEST(Supervision, ChainedJobIsCancelledWithAReasonAndCanStartAgain) {
   Clock clock;
   Supervision job = chained(clock, {RestartPolicy::kAlways});
   job.on_chain_broken("prepare was cancelled");
@@ -70,7 +70,7 @@ TEST(Supervision, OfAChainedOneIsCancelledWithTheReasonAndCanBeStartedAgain) {
   EXPECT_EQ(job.state().end_detail, "");
 }
 
-TEST(Supervision, OfAChainedOneStaysSoOverABootAndANewDaemon) {
+TEST(Supervision, ChainedJobStaysChainedAfterARestart) {
   Clock clock;
   Supervision job(Policy{}, chained(clock).state());
   EXPECT_THAT(job.on_adopted(clock.now), IsEmpty());
@@ -78,7 +78,7 @@ TEST(Supervision, OfAChainedOneStaysSoOverABootAndANewDaemon) {
   EXPECT_EQ(job.state().phase, Phase::kChained);
 }
 
-TEST(Supervision, OfAChainedOneIsStoppedWithoutARequest) {
+TEST(Supervision, ChainedJobStopsWithoutARequest) {
   Clock clock;
   Supervision job = chained(clock);
   EXPECT_THAT(job.stop(clock.now, "by root"), IsEmpty());
@@ -86,7 +86,7 @@ TEST(Supervision, OfAChainedOneIsStoppedWithoutARequest) {
   EXPECT_EQ(job.state().end_detail, "by root");
 }
 
-TEST(Supervision, KeepsTheMostThatEachRunUsed) {
+TEST(Supervision, RecordsThePeakMemoryOfEachRun) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kOnFailure});
   job.on_use(mib(100));
@@ -113,7 +113,7 @@ TEST(Supervision, DoesNotRestartUnlessAskedTo) {
   EXPECT_EQ(job.state().history[0].code, 3);
 }
 
-TEST(Supervision, OneThatLeavesForABookingWaitsInItsOldPlaceWithoutAFailure) {
+TEST(Supervision, JobThatLeavesForABookingKeepsItsPlaceAndCountsNoFailure) {
   for (const RestartPolicy policy : {RestartPolicy::kOnFailure, RestartPolicy::kAlways}) {
     Clock clock;
     Supervision job = running(clock, {policy});
@@ -136,7 +136,7 @@ TEST(Supervision, OneThatLeavesForABookingWaitsInItsOldPlaceWithoutAFailure) {
   }
 }
 
-TEST(Supervision, OneThatLeavesForABookingIsNotStartedAgainUnlessAskedTo) {
+TEST(Supervision, JobThatLeavesForABookingStaysEndedUnlessItRestarts) {
   Clock clock;
   Supervision job = running(clock, {});
   job.on_booking(clock.now, "bob began to use booking R16");
@@ -184,7 +184,7 @@ TEST(Supervision, WaitsLongerAfterEachFailureUpToACap) {
   }
 }
 
-TEST(Supervision, OneThatEndsWellAtOnceIsStartedLessAndLessOftenToo) {
+TEST(Supervision, BriefSuccessfulRunsAlsoBackOff) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kAlways});
   for (const int expected : {1, 2, 4, 8}) {
@@ -210,7 +210,7 @@ TEST(Supervision, ALongRunForgivesEarlierFailures) {
   EXPECT_EQ(*job.next_time() - clock.now.at, seconds(1));
 }
 
-TEST(Supervision, StopEndsItWithTermAndThenKillAndRemembersIt) {
+TEST(Supervision, StopSendsTermThenKillAndIsStored) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kAlways});
   EXPECT_THAT(job.stop(clock.now), ElementsAre(Action::kTerminate));
@@ -224,7 +224,7 @@ TEST(Supervision, StopEndsItWithTermAndThenKillAndRemembersIt) {
   EXPECT_EQ(job.state().phase, Phase::kStopped);
 }
 
-TEST(Supervision, StopWhileItWaitsTakesTheRequestBack) {
+TEST(Supervision, StopWhileWaitingCancelsTheRequest) {
   Clock clock;
   Supervision job({});
   (void)job.start(clock.now);
@@ -234,7 +234,7 @@ TEST(Supervision, StopWhileItWaitsTakesTheRequestBack) {
   EXPECT_EQ(job.state().phase, Phase::kStopped);
 }
 
-TEST(Supervision, StopWhileItBacksOffEndsThat) {
+TEST(Supervision, StopEndsTheBackOff) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kAlways});
   (void)job.on_exit(clock.now, 1, false);
@@ -243,7 +243,7 @@ TEST(Supervision, StopWhileItBacksOffEndsThat) {
   EXPECT_EQ(job.state().phase, Phase::kStopped);
 }
 
-TEST(Supervision, StartWhileItIsBeingStoppedStartsItAgain) {
+TEST(Supervision, StartWhileStoppingStartsAgain) {
   Clock clock;
   Supervision job = running(clock, {});
   (void)job.stop(clock.now);
@@ -271,7 +271,7 @@ TEST(Supervision, StopAfterRestartWins) {
   EXPECT_EQ(job.state().phase, Phase::kStopped);
 }
 
-TEST(Supervision, ATimeoutIsAFailureWithItsReason) {
+TEST(Supervision, TimeoutIsAFailureWithItsReason) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kOnFailure});
   job.on_timeout(clock.now, "longer than 1 min");
@@ -282,18 +282,18 @@ TEST(Supervision, ATimeoutIsAFailureWithItsReason) {
   EXPECT_EQ(job.state().phase, Phase::kBackingOff);
 }
 
-TEST(Supervision, MoreThanItsLimitEndsItAndTheReasonIsKept) {
+TEST(Supervision, ExceedingTheLimitEndsTheRunAndKeepsTheReason) {
   Clock clock;
   Supervision job = running(clock, {});
   job.on_over_limit(clock.now, "9 GiB of 8 GiB");
-  job.on_lease_lost(clock.now, "released");  // which is how it is ended, not why
+  job.on_lease_lost(clock.now, "released");  // the means of the end, not its reason
   (void)job.on_exit(clock.now, 15, true);
   EXPECT_EQ(job.state().phase, Phase::kFailed);
   EXPECT_EQ(job.state().history[0].reason, EndReason::kOverLimit);
   EXPECT_EQ(job.state().history[0].detail, "9 GiB of 8 GiB");
 }
 
-TEST(Supervision, ALeaseThatIsReleasedIsNotTakenAgain) {
+TEST(Supervision, ReleasedLeaseIsNotRequestedAgain) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kAlways});
   job.on_lease_lost(clock.now, "released by root");
@@ -302,7 +302,7 @@ TEST(Supervision, ALeaseThatIsReleasedIsNotTakenAgain) {
   EXPECT_EQ(job.state().history[0].reason, EndReason::kLeaseLost);
 }
 
-TEST(Supervision, ACommandThatIsNotThereIsTriedAgainOnlyIfAskedTo) {
+TEST(Supervision, MissingCommandIsRetriedOnlyWithARestartPolicy) {
   Clock clock;
   Supervision job = running(clock, {});
   (void)job.on_cannot_start(clock.now, "there is no ./a.out");
@@ -313,7 +313,7 @@ TEST(Supervision, ACommandThatIsNotThereIsTriedAgainOnlyIfAskedTo) {
   EXPECT_EQ(again.state().phase, Phase::kBackingOff);
 }
 
-TEST(Supervision, AtBootStartsWhatRanAndWhatWaited) {
+TEST(Supervision, AtBootStartsJobsThatRanOrWaited) {
   Clock clock;
   Supervision ran = running(clock, {});
   EXPECT_THAT(ran.on_boot(clock.now), ElementsAre(Action::kRequestLease));
@@ -326,7 +326,7 @@ TEST(Supervision, AtBootStartsWhatRanAndWhatWaited) {
   EXPECT_THAT(backing.on_boot(clock.now), ElementsAre(Action::kRequestLease));
 }
 
-TEST(Supervision, AtBootDoesNotRunAgainWhatHasFinished) {
+TEST(Supervision, AtBootDoesNotStartFinishedJobs) {
   Clock clock;
   Supervision job = running(clock, {});
   (void)job.on_exit(clock.now, 0, false);
@@ -334,7 +334,7 @@ TEST(Supervision, AtBootDoesNotRunAgainWhatHasFinished) {
   EXPECT_EQ(job.state().phase, Phase::kFinished);
 }
 
-TEST(Supervision, AtBootWhatWasBeingStoppedStaysStopped) {
+TEST(Supervision, AtBootStoppingJobsStayStopped) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kAlways});
   (void)job.stop(clock.now);
@@ -345,7 +345,7 @@ TEST(Supervision, AtBootWhatWasBeingStoppedStaysStopped) {
   EXPECT_THAT(again.on_boot(clock.now), ElementsAre(Action::kRequestLease));
 }
 
-TEST(Supervision, ANewDaemonGoesOnWhereTheOldOneWas) {
+TEST(Supervision, NewDaemonContinuesTheJob) {
   Clock clock;
   Supervision ran = running(clock, {});
   Supervision adopted({}, ran.state());
@@ -362,7 +362,7 @@ TEST(Supervision, ANewDaemonGoesOnWhereTheOldOneWas) {
   EXPECT_TRUE(waits.next_time());
 }
 
-TEST(Supervision, OneThatIsRemovedIsStoppedAndStaysRemovedWhateverComesThen) {
+TEST(Supervision, RemovedJobIsStoppedAndStaysRemoved) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kAlways});
   EXPECT_THAT(job.remove(clock.now), ElementsAre(Action::kTerminate));
@@ -378,7 +378,7 @@ TEST(Supervision, OneThatIsRemovedIsStoppedAndStaysRemovedWhateverComesThen) {
   EXPECT_THAT(rebooted.on_boot(clock.now), IsEmpty());
 }
 
-TEST(Supervision, AStartThatWasOnlyNotedIsMadeGood) {
+TEST(Supervision, StartNotedButNotMadeIsRepeated) {
   Clock clock;
   const Supervision noted = running(clock, {});
   Supervision job({}, noted.state());
@@ -391,7 +391,7 @@ TEST(Supervision, AStartThatWasOnlyNotedIsMadeGood) {
   EXPECT_EQ(stopped.state().phase, Phase::kStopped);
 }
 
-TEST(Supervision, ARunThatEndedUnseenIsAFailureOfUnknownReason) {
+TEST(Supervision, UnseenEndIsAFailureOfUnknownReason) {
   Clock clock;
   Supervision job = running(clock, {});
   (void)job.on_exit_unseen(clock.now);
@@ -399,7 +399,7 @@ TEST(Supervision, ARunThatEndedUnseenIsAFailureOfUnknownReason) {
   EXPECT_EQ(job.state().phase, Phase::kFailed);
 }
 
-TEST(Supervision, ARunAsksForItsLeaseUntilItComesToItsCommand) {
+TEST(Supervision, RunCountsAsAskingUntilItsCommandStarts) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kAlways});
   EXPECT_TRUE(job.state().asking);
@@ -409,7 +409,7 @@ TEST(Supervision, ARunAsksForItsLeaseUntilItComesToItsCommand) {
   EXPECT_FALSE(job.state().asking) << "nor does one that backs off";
 }
 
-TEST(Supervision, TimeInTheQueueIsNoRun) {
+TEST(Supervision, TimeInTheQueueIsNotRunTime) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kOnFailure});
   (void)job.on_exit(clock.now, 1, false);
@@ -433,7 +433,7 @@ TEST(Supervision, KeepsABoundedHistory) {
   EXPECT_EQ(job.state().history.back().code, 99);
 }
 
-TEST(Supervision, WhoElseStopsItIsKeptWithTheRunAndWithTheStoppedJob) {
+TEST(Supervision, UserWhoStopsAnothersJobIsRecorded) {
   Clock clock;
   const std::string root = "by root (administrator): \"new fan\"";
   Supervision job = running(clock, {RestartPolicy::kAlways});
@@ -443,7 +443,7 @@ TEST(Supervision, WhoElseStopsItIsKeptWithTheRunAndWithTheStoppedJob) {
   EXPECT_EQ(job.state().phase, Phase::kStopped);
   EXPECT_EQ(job.state().history.back().detail, root);
   EXPECT_EQ(job.state().end_detail, root);
-  // To stop a stopped job does not change who has stopped it.
+  // Stopping a stopped job does not change who has stopped it.
   (void)job.stop(clock.now, "by nobody");
   EXPECT_EQ(job.state().end_detail, root);
   (void)job.start(clock.now);
@@ -452,7 +452,7 @@ TEST(Supervision, WhoElseStopsItIsKeptWithTheRunAndWithTheStoppedJob) {
   EXPECT_EQ(job.state().end_detail, root) << "one that waits has no run that could say so";
 }
 
-TEST(Supervision, WhoElseRestartsItIsKeptWithTheRun) {
+TEST(Supervision, UserWhoRestartsAnothersJobIsRecorded) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kNo});
   (void)job.restart(clock.now, "by root (administrator)");

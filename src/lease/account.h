@@ -82,11 +82,10 @@ class Account {
   // Call when the process is dead. The tenant is counted until a measurement no longer lists its
   // process.
   GrantActions mark_dead(TenantId tenant, TimePoint now);
-  // Call when the tenant has returned as another one (same process, new connection), with its own
-  // account of what it holds.
+  // Call when the process has connected again as a new tenant, which itself reports what it holds.
   void forget(TenantId tenant) { holders_.erase(tenant); }
-  // The same for a daemon that knew the tenant: what the driver was seen to hold beside its grant
-  // is still charged, until a sample shows otherwise.
+  // As forget(), for a daemon that knew the old tenant: memory that the driver was seen to hold
+  // beside the old grant is still charged, until a sample shows otherwise.
   void replace(TenantId old, TenantId by);
 
   GrantActions grow(const GrowRequest& request, TimePoint now);
@@ -119,8 +118,8 @@ class Account {
   // Recalls all headroom if the charge is above a lowered limit: what was granted before must not
   // become allocated memory now.
   GrantActions recall_excess();
-  // Grants nothing until then, so that processes of the lease that the last daemon knew reconnect
-  // first.
+  // Grants nothing until `when`, so that processes of the lease that the last daemon knew can
+  // reconnect first.
   void hold_until(TimePoint when) { held_until_ = when; }
 
   // Serves the requests that can be served now. Call after any change that may have freed memory,
@@ -157,17 +156,17 @@ class Account {
   // False: the request has to wait; else its answer is in `actions`.
   bool answer(Waiting& waiting, TimePoint now, GrantActions& actions);
   void recall_all(GrantActions& actions);
-  // Whether all slack of the others has been recalled for it; else asks for more.
+  // Whether all slack of other tenants has been recalled for the request; else recalls more.
   bool recalled(Waiting& waiting, TimePoint now, GrantActions& actions);
   GrantReply grant(const GrowRequest& request, TimePoint now);
-  // Charged now, but the next samples of the GPU may show it as free: what dead tenants held, and
-  // what is reserved for contexts beyond their cost.
+  // Memory that is charged now, but that the next samples may show as free: what dead tenants held,
+  // and what is reserved for contexts beyond their cost.
   Bytes unsettled() const;
   Maybe<AccountHolder> find(TenantId tenant);
 
   Bytes limit_, most_;
   Bytes outsiders_;
-  Bytes counted_again_;  // in several grants, although it is one memory
+  Bytes counted_again_;  // shared memory: what the grants count beyond once
   std::map<TenantId, AccountHolder> holders_;
   std::deque<Waiting> waiting_;
   std::set<TenantId> awaited_;  // not yet answered in the current round

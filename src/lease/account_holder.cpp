@@ -6,9 +6,10 @@ namespace gpurota::lease {
 namespace {
 
 // A measurement of a busy tenant is too low by the allocations that are under way: the tenant
-// charges before the driver takes, and credits after the driver frees. So a rise is believed if
-// this many samples in a row show at least that much. A fall is believed only if the tenant has
-// neither allocated nor freed in that time. 1 s at the default period.
+// charges before the driver takes, and credits after the driver frees. So a higher figure is
+// believed if this many samples in a row show at least that much; a lower one only if the tenant
+// has neither allocated nor freed memory during these samples. The samples take 1 s at the default
+// period.
 constexpr std::size_t kAgreeingSamples = 4;
 
 }  // namespace
@@ -59,9 +60,9 @@ void AccountHolder::settle(const Reading& reading) {
     most = std::max(most, other.most_beside);
     imports = imports || other.beside != other.most_beside;
   }
-  // Where nothing is imported, the two bounds are equal. Else the memory beside it lies between
-  // them, because drivers differ in which process they show imported memory for; so the overhead
-  // stays as it was where it can. A sample may have come while an import began or ended.
+  // Without imports the two bounds are equal. With imports the overhead lies between them, because
+  // drivers differ in which process they show imported memory for; the overhead changes only if it
+  // is outside the bounds. A sample may have come while an import began or ended.
   if (!imports) most = least;
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }

@@ -30,23 +30,23 @@ struct AccountHolder {
 
   Bytes granted;
   Bytes shared;              // of `granted`: memory that other processes may have, too
-  Bytes owed;                // returned, but counted until `shared` is less
+  Bytes owed;                // returned, but counted until `shared` falls
   Bytes context_reserve;     // for contexts not measured yet
   TimePoint reserved_since;  // measurements begun before this do not show the reserve
   int contexts = 0;
   Bytes overhead;              // held beside hooked allocations, as measured
-  std::deque<Reading> window;  // the last samples since it was measured
+  std::deque<Reading> window;  // the last samples since the measurement of `overhead`
   bool unmeasured = true;      // its contexts changed since the last measurement
   std::uint32_t last_grown = 0;
   bool connected = true;
   bool dead = false;
   bool context_cost_known = false;
-  bool is_busy = false;  // it came with contexts, and does not wait for their measurement
+  bool is_busy = false;  // it connected with contexts, and does not wait for their measurement
 
   Bytes charge() const { return granted + overhead + context_reserve; }
   // For a living tenant. Returns the cost of a first context, if this measurement shows it.
   std::optional<Bytes> measure(const Measurement& measurement);
-  // For a dead one that the driver still lists: its holding can only shrink.
+  // For a dead tenant that the driver still lists, whose holding can only shrink.
   void measure_dead(const Measurement& measurement);
   void give_back(Bytes bytes);
   void set_shared(Bytes bytes);

@@ -25,7 +25,7 @@ struct Holding {
   Bytes pinned;
 };
 
-// The part that is requested in addition.
+// The amount that is requested in addition to the holding.
 struct Asking {
   int gpus = 0;
   Bytes memory;
@@ -34,7 +34,7 @@ struct Asking {
   // The part of the duration that is not promised yet, when an existing lease is extended.
   std::optional<std::chrono::seconds> added;
   int priority = 0;
-  std::optional<double> parts;  // GPUs, with a slice as its part of one; empty: whole GPUs only
+  std::optional<double> parts;  // GPUs, a slice as a fraction of one; empty: whole GPUs only
 };
 
 // Every field has a value. For each field by itself, the user's own rule comes first, then the most
@@ -59,7 +59,7 @@ LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gi
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
                              std::chrono::seconds window);
 
-// The same for bookings.
+// A request for bookings, and how many the user has.
 struct BookingWish {
   int booked = 0;  // by the user, and not begun yet
   int more = 1;

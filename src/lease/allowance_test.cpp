@@ -20,14 +20,14 @@ bool fits(const UserLimits& limits, const Holding& held, const Asking& asked) {
   return check_allowance(limits, held, asked, kWeek).has_value();
 }
 
-TEST(Allowance, WithoutRulesOnlyWaitingHasAnEnd) {
+TEST(Allowance, WithoutRulesOnlyWaitingRequestsAndBookingsAreLimited) {
   const UserLimits limits = limits_of({}, 1000, {});
   EXPECT_TRUE(fits(limits, {1000000, gib(1000000), 63, 999999h, {}}, {16, gib(1280), true, {}}));
   EXPECT_THAT(refusal_of(limits, {0, {}, 64, 0s, {}}, {1, {}, true, {}}).message,
               HasSubstr("64 waiting requests"));
 }
 
-TEST(Allowance, ARefusalSaysLimitHeldAndAsked) {
+TEST(Allowance, RefusalNamesLimitHoldingAndRequest) {
   UserLimits limits = default_limits();
   limits.gpus = 2;
   const Error error = refusal_of(limits, {1, {}, 0, 0s, {}}, {2, {}, false, {}});
@@ -53,7 +53,7 @@ TEST(Allowance, ARequestThatDoesNotWaitIgnoresTheQueueLimit) {
   EXPECT_FALSE(fits(limits, {}, {1, {}, true, {}}));
 }
 
-TEST(Allowance, ALeaseWithoutAnEndIsNoWayAroundTheLongestDuration) {
+TEST(Allowance, LeaseWithoutAnEndCannotBypassTheLongestDuration) {
   UserLimits limits = default_limits();
   limits.duration = 4h;
   EXPECT_TRUE(fits(limits, {}, {1, {}, false, 4h}));
@@ -61,7 +61,7 @@ TEST(Allowance, ALeaseWithoutAnEndIsNoWayAroundTheLongestDuration) {
   EXPECT_THAT(refusal_of(limits, {}, {1, {}, false, {}}).message, HasSubstr("has no end"));
 }
 
-TEST(Allowance, HoursCountWhatIsAskedForWhereThatIsKnown) {
+TEST(Allowance, HoursIncludeTheRequestedTimeIfKnown) {
   UserLimits limits = default_limits();
   limits.hours = 100;
   const Holding used{0, {}, 0, 90h, {}};

@@ -1,5 +1,4 @@
-// How much of each GPU is available now. Everything that shows this uses it: status, JSON, metrics.
-// Pure.
+// How much of each GPU is available now. Status, JSON and metrics all show these figures. Pure.
 #pragma once
 
 #include "lease/gpu_timeline.h"
@@ -22,7 +21,8 @@ struct Available {
 
 using Plans = std::map<GpuUuid, std::vector<GpuTimeline::Use>>;
 
-// In the order of `rooms`. `plans`: of the last decision. `unbooked_for`: of such a request.
+// In the order of `rooms`. `plans`: those of the last decision. `unbooked_for`: as in Request, for
+// a request without a time limit.
 std::vector<Available> available(const std::vector<GpuRoom>& rooms,
                                  const std::vector<Occupant>& leases, const Plans& plans,
                                  WallTime now, std::span<const Booked> bookings = {},

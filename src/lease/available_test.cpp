@@ -23,14 +23,14 @@ TEST(Available, IsTheCapacityThatTheSiteHasSet) {
   EXPECT_EQ(only(room_of(gib(60))).slice, gib(60));
 }
 
-TEST(Available, IsWithoutWhatIsInUseAboveLimitsAndWithoutLeases) {
+TEST(Available, ExcludesUseAboveLimitsAndWithoutLeases) {
   GpuRoom room = room_of(gib(60));
   room.unreserved_use = gib(10);
   room.above_limits = gib(5);
   EXPECT_EQ(only(room), (Available{gib(45), gib(45)}));
 }
 
-TEST(Available, IsNothingOutOfServiceOrWhereTheDriversContextDoesNotFit) {
+TEST(Available, IsZeroOutOfServiceOrWithoutRoomForAContext) {
   GpuRoom room = room_of(gib(60));
   room.draining = true;
   EXPECT_EQ(only(room), Available{});
@@ -48,7 +48,7 @@ TEST(Available, CountsFillersAsIfTheyHadLeft) {
 }
 
 // A request for all that is available gets it, and a request for a byte more does not.
-TEST(Available, IsWhatTheQueueGivesToTheByte) {
+TEST(Available, EqualsWhatTheQueueGrantsToTheByte) {
   int asked = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

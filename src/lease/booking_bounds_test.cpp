@@ -34,7 +34,7 @@ std::string refusal(const BookingBounds& bounds, const std::vector<BookedTime>& 
   return checked.error().message;
 }
 
-TEST(BookingBounds, OneBookingHasALongest) {
+TEST(BookingBounds, OneBookingHasALongestDuration) {
   EXPECT_EQ(refusal(of_gpus(8), {}, {2 * kDay}, 72h), "");
   EXPECT_THAT(refusal(of_gpus(8), {}, {2 * kDay}, 73h),
               HasSubstr("bookings of 3 days at most, 73 h were asked for"));
@@ -61,11 +61,11 @@ TEST(BookingBounds, ARefusalSaysWhatIsLeftAndWhatToDo) {
               HasSubstr("book another week"));
 }
 
-TEST(BookingBounds, AnyWeekCountsAlsoOneThatHasBegun) {
+TEST(BookingBounds, AnyWeekCountsIncludingOneThatHasBegun) {
   const std::vector<BookedTime> yesterday = {had(-44h, 42h)};
   EXPECT_THAT(refusal(of_gpus(1), yesterday, {kDay}, 1h), HasSubstr("booked 42 of 42"));
   EXPECT_EQ(refusal(of_gpus(1), yesterday, {168h - 2h}, 42h), "") << "the next week";
-  // Two halves on both sides of any calendar week's border.
+  // Two halves that lie in different calendar weeks.
   EXPECT_THAT(refusal(of_gpus(1), {had(3 * kDay, 21h)}, {9 * kDay}, 22h), HasSubstr("21 of 42"));
   EXPECT_EQ(refusal(of_gpus(1), {had(3 * kDay, 21h)}, {11 * kDay}, 42h), "");
 }
@@ -75,7 +75,7 @@ TEST(BookingBounds, SeveralAtOnceAreCountedTogether) {
   EXPECT_NE(refusal(of_gpus(1), {}, {kDay, 3 * kDay}, 22h), "");
 }
 
-TEST(BookingBounds, AllTogetherHaveHalf) {
+TEST(BookingBounds, AllUsersTogetherMayBookHalf) {
   const std::vector<BookedTime> eves = {had(kDay, 42h, 1, kEve)};
   EXPECT_EQ(refusal(of_gpus(1), eves, {3 * kDay}, 42h), "");
   std::vector<BookedTime> more = eves;

@@ -110,8 +110,8 @@ bool begins_after(const QueueView& view, const Request& request, const WayMade& 
   return !try_now(rest_view, request, now).why;
 }
 
-// The fewest leases whose leaving lets the booking begin: the youngest first, and moved to host
-// memory rather than ended. Nothing: it cannot begin even if all leave.
+// The fewest leases that must leave so that the booking can begin. The youngest leave first, and
+// are moved to host memory rather than ended. Nothing: the booking cannot begin even if all leave.
 std::optional<WayMade> least_way(const QueueView& view, const Request& request,
                                  const Booked& booked, WallTime now) {
   auto leases = who_would_leave(view, request.placement.gpus, booked);
@@ -140,8 +140,8 @@ std::optional<WayMade> least_way(const QueueView& view, const Request& request,
   return way;
 }
 
-// The GPUs on which the fewest leases leave for a booking that named none: its own free ones, then
-// other free ones, then its own ones on which leases would leave.
+// The GPUs for a booking that named none, chosen so that the fewest leases leave: first the free
+// GPUs that are kept for it, then other free GPUs, then the kept GPUs on which leases would leave.
 std::vector<GpuUuid> targets(const QueueView& view, const Request& request, const Booked& booked,
                              WallTime now) {
   std::vector<GpuUuid> own_free, other_free, own_taken;

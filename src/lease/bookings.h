@@ -3,10 +3,10 @@
 // changes of a lease bookings forbid. Pure.
 //
 // A booking is a use of its GPUs that the planner knows of. A lease with a stated end gets only
-// what it leaves before a booking begins. A lease without one may last beyond that, and leaves when
-// the booking is used. No lease leaves for a booking that was made, or moved to its GPUs, after the
-// lease began. So a booking that was accepted begins, whatever comes later, and delays nobody who
-// came before.
+// what the booking does not need. A lease without a stated end may still be there when the booking
+// begins, and leaves when the booking is used. No lease leaves for a booking that was made, or
+// moved to its GPUs, after the lease began. So a booking that was accepted begins, whatever comes
+// later, and delays nobody who came before.
 #pragma once
 
 #include "core/reason.h"
@@ -17,16 +17,17 @@
 
 namespace gpurota::lease {
 
-// Returns the GPUs for a reservation from that time on, for as long as it lasts, or who is in the
-// way then. Requests in the queue whose start is known take precedence. A queued request without a
-// stated end counts for a day from its start.
+// Why a booking is refused, and what is in its way.
 struct NotBooked {
   // kInvalid, kLimit: the GPUs can never be booked; kNoGpu: not at that time. If the members below
   // are empty, the message says everything.
   Error error;
-  std::optional<NextFree> obstacle{};  // one of those in the way
+  std::optional<NextFree> obstacle{};  // one obstacle of several
   int fitting = 0;                     // GPUs that would be suitable
 };
+// Returns the GPUs for a reservation from `from` on, for as long as it lasts, or what is in the way
+// then. Requests in the queue whose start is known take precedence. A queued request without a
+// stated end counts for a day from its start.
 tl::expected<std::vector<LeaseGpu>, NotBooked> book(const QueueView& view, const Request& request,
                                                     WallTime from, WallTime now);
 
@@ -36,14 +37,14 @@ struct Beginning {
   std::vector<LeaseId> evict{};     // else fillers that must end first
   std::vector<LeaseId> move_out{};  // or must be moved to host memory first
   // Or leases without a stated end, which leave if the booking is used, and else continue. Those in
-  // `leaving` end. Those in `aside` are moved to host memory for as long as the booking lasts.
+  // `leaving` end. The leases in `aside` are moved to host memory for as long as the booking lasts.
   std::vector<LeaseId> leaving{};
   std::vector<LeaseId> aside{};
   std::optional<Reason> why{};  // why it has to wait for something else
   bool out_of_service = false;  // `why` is a GPU out of service
 };
-// `request`: the original one; `booked`: what is kept for it. `view` must not have this booking,
-// and its queue is ignored.
+// `request`: the original request; `booked`: the GPUs that are kept for it. `view` must not have
+// this booking, and its queue is ignored.
 Beginning begin(const QueueView& view, const Request& request, const Booked& booked, WallTime now);
 
 // The leases that end if the booking is used, as far as they are known before its time: leases with

@@ -155,7 +155,7 @@ TEST(Bookings, BookingDelaysNoEarlierRequest) {
   EXPECT_TRUE(machine.book({1, {}, {}, {}}, 90min, 60min));
 }
 
-TEST(Bookings, LeaveASwapLeaseOnlyWhatIsNotPromised) {
+TEST(Bookings, SwapLeaseGetsOnlyWhatIsNotPromised) {
   Machine machine(1);
   ASSERT_TRUE(machine.book({1, {}, SizeSpec{gib(20), 0}, {}}, 60min, 60min));
   Request swap = machine.request({1, {}, {}, {}}, {});
@@ -213,7 +213,7 @@ TEST(Bookings, BookingPreventsMoreTimeAndMoreMemory) {
   EXPECT_FALSE(in_the_way_of(machine.view(), lease, kNow)) << "it ends before";
 }
 
-TEST(Bookings, LetWorkWithoutAStatedEndStartWhereNothingIsBookedForAWhile) {
+TEST(Bookings, WorkWithoutAStatedEndStartsWhereNothingIsBookedForAWhile) {
   Machine machine(1);
   ASSERT_TRUE(machine.book({1, {}, {}, {}}, 60min, 60min));
   EXPECT_TRUE(machine.starts(machine.open_ended_request(1)));
@@ -242,7 +242,7 @@ TEST(Bookings, WorkWithoutAStatedEndGetsTheGpusThatAreBookedLatest) {
   EXPECT_THAT(gpus_of(3), ElementsAre(gpu(1), gpu(2), gpu(3)));
 }
 
-TEST(Bookings, AreRefusedOverWorkThatWasThereBefore) {
+TEST(Bookings, AreRefusedOnGpusOfEarlierLeases) {
   Machine machine(1);
   machine.open_ended({0}, kNow - 60min);
   const auto refused = machine.book({1, {}, {}, {}}, 120min, 60min);
@@ -250,7 +250,7 @@ TEST(Bookings, AreRefusedOverWorkThatWasThereBefore) {
   EXPECT_EQ(refused.error().obstacle->user, "dave");
 }
 
-TEST(Bookings, OnlyWorkThatIsYoungerLeavesWhenTheyAreUsed) {
+TEST(Bookings, OnlyYoungerLeasesLeaveForABooking) {
   Machine machine(1);
   const Request wanted = machine.request({1, {gpu(0)}, {}, {}}, 60min);
   Occupant& lease = machine.open_ended({0}, kNow - 30min);
@@ -268,7 +268,7 @@ TEST(Bookings, OnlyWorkThatIsYoungerLeavesWhenTheyAreUsed) {
       << "a booking never ends its owner's own work";
 }
 
-TEST(Bookings, EndNothingWhereAFreeGpuWouldDo) {
+TEST(Bookings, EndNoLeaseIfAFreeGpuSuffices) {
   Machine machine(3);
   machine.open_ended({0}, kNow - 30min);
   const Request any = machine.request({1, {}, {}, {}}, 60min);
@@ -306,7 +306,7 @@ TEST(Bookings, LeasesThatWillLeaveAreKnownAhead) {
   EXPECT_THAT(leaving(), ::testing::IsEmpty()) << "the younger alone would not be enough";
 }
 
-TEST(Bookings, NobodyWillLeaveWhereAFreeGpuWouldDo) {
+TEST(Bookings, NoLeaseIsToLeaveIfAFreeGpuSuffices) {
   Machine machine(2);
   const LeaseId lease = machine.open_ended({0}, kNow - 30min).id;
   Booked booked{RequestId{9}, "bob", {{gpu(0), {}, {}}}, kNow + 60min, kNow + 120min};
@@ -318,7 +318,7 @@ TEST(Bookings, NobodyWillLeaveWhereAFreeGpuWouldDo) {
               ::testing::ElementsAre(lease));
 }
 
-TEST(Bookings, EndTheYoungestAndNoMoreThanTheyNeed) {
+TEST(Bookings, EndTheYoungestLeasesAndNoMoreThanNeeded) {
   Machine machine(1);
   const LeaseId oldest = machine.open_ended({0}, kNow - 50min, gib(30)).id;
   const LeaseId middle = machine.open_ended({0}, kNow - 40min, gib(20)).id;
@@ -346,7 +346,7 @@ Occupant& swap_lease(Machine& machine, std::vector<int> gpus, WallTime since, By
   return lease;
 }
 
-TEST(Bookings, OfASliceMoveASwapLeaseToHostMemoryAndEndNone) {
+TEST(Bookings, BookedSliceMovesASwapLeaseToHostMemoryAndEndsNone) {
   Machine machine(1);
   const Bytes all = machine.rooms[0].capacity;
   const LeaseId lease = swap_lease(machine, {0}, kNow - 30min, all).id;
@@ -371,7 +371,7 @@ TEST(Bookings, OfASliceMoveASwapLeaseToHostMemoryAndEndNone) {
   EXPECT_THAT(decide(machine.view(), kNow).grants, ::testing::IsEmpty());
 }
 
-TEST(Bookings, OfAWholeGpuEndASwapLease) {
+TEST(Bookings, BookedWholeGpuEndsASwapLease) {
   Machine machine(1);
   const LeaseId lease = swap_lease(machine, {0}, kNow - 30min, gib(20)).id;
   const Beginning now = machine.begin(machine.request({1, {gpu(0)}, {}, {}}, 60min), gpu(0));
@@ -394,7 +394,7 @@ TEST(Bookings, MoveNoSwapLeaseThatFitsBesideThem) {
   EXPECT_THAT(with(8).aside, ::testing::SizeIs(2));
 }
 
-TEST(Bookings, AreMadeBehindWaitingWorkAsIfThatTookADay) {
+TEST(Bookings, AssumeThatWaitingWorkTakesADay) {
   Machine machine(1);
   Occupant lease;
   lease.gpus = {{gpu(0), std::nullopt, {}}};
@@ -414,8 +414,8 @@ TEST(Bookings, AreMadeBehindWaitingWorkAsIfThatTookADay) {
 class Days {
  public:
   explicit Days(std::uint64_t seed) : machine_(seed), random_(seed), now_(machine_.now) {
-    // The memory that leases cannot move is not known in advance. Without such memory promises are
-    // exact.
+    // The memory that leases cannot move is not known in advance. If leases have no such memory,
+    // promises are exact.
     for (GpuRoom& room : machine_.rooms) room.swap_wired = Bytes();
   }
   void run() {

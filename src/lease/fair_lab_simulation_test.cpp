@@ -171,7 +171,7 @@ class FairLab {
   KeepingFacts facts_;
 };
 
-TEST(FairLab, UsersWhoAlwaysWantMoreGetByWeight) {
+TEST(FairLab, GreedyUsersGetGpuTimeByWeight) {
   for (std::uint64_t seed = 1; seed <= testing::effort(3U); ++seed) {
     FairLab lab(seed, {1, 1, 2, 4});
     lab.run(WallTime(24h * 40), 0);

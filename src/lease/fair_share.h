@@ -32,7 +32,7 @@ struct Claim {
 // then those whose user has; then the older ones.
 bool goes_before(const Claim& a, const Claim& b);
 
-// How much of a use that was even from `since` to `until` still counts `now`.
+// How much of a use, spread evenly from `since` to `until`, still counts at `now`.
 double decayed(double used, WallTime since, WallTime until, WallTime now,
                std::chrono::seconds half_life);
 // How much of a use still counts after that time.

@@ -83,7 +83,7 @@ TEST(Decay, HalfIsLeftAfterAHalfLife) {
   EXPECT_DOUBLE_EQ(decayed(8, -1h, kWeek), 8) << "a clock that was set back";
 }
 
-TEST(Decay, UseThatLastedIsTheSumOfItsParts) {
+TEST(Decay, LongUseDecaysLikeTheSumOfItsParts) {
   const WallTime now = kThen + 500h;
   double parts = 0;
   for (int i = 0; i < 100; ++i) {
@@ -94,7 +94,7 @@ TEST(Decay, UseThatLastedIsTheSumOfItsParts) {
             decayed(100, now - (kThen + 100h), kWeek));
 }
 
-TEST(Decay, UseThatTookNoTimeCountsFromItsEnd) {
+TEST(Decay, InstantUseCountsFromItsEnd) {
   EXPECT_DOUBLE_EQ(decayed(8, kThen, kThen, kThen + kWeek, kWeek), 4);
 }
 

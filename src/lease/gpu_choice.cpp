@@ -38,7 +38,8 @@ bool better(const PlacementRequest& request, const Topology& topology, const Can
   }
   if (a.room->hidden.is_zero() != b.room->hidden.is_zero()) return a.room->hidden.is_zero();
   if (request.swap) {
-    // Beside as few others as possible; then where it gets most memory.
+    // A swap lease goes where the fewest other swap leases are; among such GPUs, where it gets most
+    // memory.
     if (a.room->swap_leases != b.room->swap_leases) {
       return a.room->swap_leases < b.room->swap_leases;
     }

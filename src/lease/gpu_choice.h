@@ -18,7 +18,7 @@ struct Candidate {
   Bytes left;  // room for slices before this lease
 };
 
-// `count` of the candidates, in PCI order. There must be at least as many.
+// `count` of the candidates, in PCI order. There must be at least `count` candidates.
 std::vector<const GpuRoom*> choose_gpus(const PlacementRequest& request,
                                         std::vector<Candidate> candidates, const Topology& topology,
                                         std::size_t count);

@@ -34,8 +34,8 @@ struct HeldMemory {
 
 class GrantBook {
  public:
-  // Opens an account for each GPU of which `lease` has a slice (swap leases are in sched). For a
-  // lease that has accounts it sets the limits anew; they apply to later grants.
+  // Opens an account for each GPU of which `lease` has a slice (swap leases are in sched). If the
+  // lease has accounts, changes their limits; the new limits apply to later grants.
   void open(const Lease& lease);
   // How much later each grant above a soft limit comes; zero: at once. Applies to all leases.
   void set_throttle(Duration throttle);
@@ -56,8 +56,8 @@ class GrantBook {
                                   std::uint32_t recall, std::uint32_t grown_seq, TimePoint now);
   void set_contexts(TenantId tenant, const GpuUuid& gpu, int contexts, TimePoint now);
 
-  // Memory that several processes have (abi/wire_share.h). A swap lease has no account; for it only
-  // the holders are known. `bytes` of the tenant's grant are this memory.
+  // Records memory that several processes have (abi/wire_share.h): `bytes` of the tenant's grant. A
+  // swap lease has no account, so only the holders of its shared memory are recorded.
   void hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes);
   struct Joined {
     bool is_counted = false;  // charged to the lease already, so the tenant's grant includes it now
@@ -96,8 +96,8 @@ class GrantBook {
   Bytes context_reserve(const GpuUuid& gpu) const;
   // Records the measured cost of a first context.
   void learn_context_cost(const GpuUuid& gpu, Bytes cost);
-  // The account of a lease on a GPU. Nothing: the lease has none (exclusive, or not its GPU), or is
-  // not open.
+  // The account of a lease on a GPU. Nothing: the lease is not open, or has no account on this GPU
+  // (it is exclusive, or has another GPU).
   Maybe<const Account> find(LeaseId lease, const GpuUuid& gpu) const;
   std::optional<LeaseId> lease_of(TenantId tenant) const;
   // The memory that a tenant holds on each GPU of its lease.

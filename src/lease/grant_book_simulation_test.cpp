@@ -239,7 +239,7 @@ class World {
 
 class GrantBookSimulation : public testing::TestWithParam<unsigned> {};
 
-TEST_P(GrantBookSimulation, TheLimitHoldsIsReachedAndEverythingComesBack) {
+TEST_P(GrantBookSimulation, LimitIsKeptAndReachableAndAllMemoryReturns) {
   World world(GetParam());
   for (int i = 0; i < 20000 && !testing::Test::HasFatalFailure(); ++i) world.step();
   EXPECT_GT(world.granted(), 100);
@@ -250,7 +250,7 @@ TEST_P(GrantBookSimulation, TheLimitHoldsIsReachedAndEverythingComesBack) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, GrantBookSimulation, testing::Range(1u, 9u));
 
-TEST(GrantBookFit, SlackInFlightNeverMakesWhatFitsBeRefused) {
+TEST(GrantBookFit, SlackInFlightCausesNoRefusalOfARequestThatFits) {
   // a's grant is under way with slack in it, while b asks for all the rest and that slack.
   GrantBook book;
   Lease lease;

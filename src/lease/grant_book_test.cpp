@@ -66,7 +66,7 @@ TEST_F(GrantBookTest, NearTheLimitGrantsAreExact) {
   EXPECT_EQ(reply_in(book.grow(kGpu, want(b, mib(1), mib(64)), kStart))->granted, mib(1));
 }
 
-TEST_F(GrantBookTest, OthersSlackIsCalledBackBeforeAnythingIsRefused) {
+TEST_F(GrantBookTest, SlackOfOthersIsRecalledBeforeARefusal) {
   book.grow(kGpu, want(a, gib(4)), kStart);
   auto actions = book.grow(kGpu, want(b, gib(6)), kStart);
   EXPECT_FALSE(reply_in(actions));
@@ -118,7 +118,7 @@ TEST_F(GrantBookTest, ChurnDelaysARefusalNoLongerThanASilentTenant) {
   EXPECT_GT(rounds, 2);
 }
 
-TEST_F(GrantBookTest, AnAnswerThatCrossedWithAGrantIsAskedForAgain) {
+TEST_F(GrantBookTest, RecallAnsweredBeforeAGrantArrivedIsRepeated) {
   const GrowRequest first = want(a, gib(4));
   book.grow(kGpu, first, kStart);
   auto actions = book.grow(kGpu, want(b, gib(6)), kStart);
@@ -172,7 +172,7 @@ TEST_F(GrantBookTest, RequestsAreServedInTheOrderTheyCame) {
   EXPECT_EQ(std::get<GrantReply>(actions[1].action).status, GrantStatus::kGranted);
 }
 
-TEST_F(GrantBookTest, AContextIsReservedForAndThenChargedAsMeasured) {
+TEST_F(GrantBookTest, ContextIsReservedAndThenChargedAsMeasured) {
   GrowRequest context{a, 1, true, {}, {}, {}};
   ASSERT_EQ(reply_in(book.grow(kGpu, context, kStart))->status, GrantStatus::kGranted);
   EXPECT_EQ(account().charged(), mib(600));
@@ -233,7 +233,7 @@ TEST_F(GrantBookTest, ATenantThatLiesAboutItsUseGainsNothing) {
   EXPECT_EQ(account().charged(), gib(6));
 }
 
-TEST_F(GrantBookTest, DisconnectedIsNotDead) {
+TEST_F(GrantBookTest, DisconnectedTenantIsNotDead) {
   book.grow(kGpu, want(a, gib(5)), kStart);
   book.disconnect(a, kStart);
   EXPECT_EQ(account().charged(), gib(5));
@@ -241,7 +241,7 @@ TEST_F(GrantBookTest, DisconnectedIsNotDead) {
   EXPECT_FALSE(recall_in(actions, a));
 }
 
-TEST_F(GrantBookTest, DeadIsNotYetFreeAndTheBytesComeBackOnce) {
+TEST_F(GrantBookTest, MemoryOfADeadTenantIsFreedLaterAndOnce) {
   book.grow(kGpu, want(a, gib(5)), kStart);
   measure(a, gib(5), gib(5), kStart);
   book.mark_dead(a, kStart);
@@ -266,7 +266,7 @@ TEST_F(GrantBookTest, ARequestWaitsForTheMemoryOfADeadSibling) {
   EXPECT_EQ(reply_in(actions)->granted, gib(6));
 }
 
-TEST_F(GrantBookTest, TheWaiterThatDiesIsForgotten) {
+TEST_F(GrantBookTest, DeadWaitingTenantIsForgotten) {
   book.grow(kGpu, want(a, gib(5)), kStart);
   book.grow(kGpu, want(b, gib(6)), kStart);
   book.mark_dead(b, kStart);
@@ -390,7 +390,7 @@ TEST_F(GrantBookTest, AProcessOutsideThePreloadIsChargedToItsLease) {
   EXPECT_EQ(account().available(), gib(1));
 }
 
-TEST_F(GrantBookTest, AStrangerGetsNothing) {
+TEST_F(GrantBookTest, UnknownTenantGetsNothing) {
   EXPECT_EQ(reply_in(book.grow(kGpu, want(TenantId{99}, mib(1)), kStart))->status,
             GrantStatus::kRefused);
   EXPECT_EQ(reply_in(book.grow(GpuUuid{"GPU-9"}, want(a, mib(1)), kStart))->status,
@@ -431,7 +431,7 @@ TEST_F(GrantBookTest, ThrottlingNeitherRefusesWhatFitsNorDelaysARefusal) {
   EXPECT_EQ(reply_in(granted)->status, GrantStatus::kGranted);
 }
 
-TEST_F(GrantBookTest, ALoweredLimitCallsBackWhatWasGrantedAndIsNotUsed) {
+TEST_F(GrantBookTest, LoweredLimitRecallsUnusedGrants) {
   ASSERT_TRUE(reply_in(book.grow(kGpu, want(a, gib(6)), kStart)));
   EXPECT_TRUE(book.recall_excess(LeaseId{1}).empty()) << "nothing is too much yet";
   book.open(slice(1, gib(4)));

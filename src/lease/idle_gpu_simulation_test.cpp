@@ -79,7 +79,7 @@ class IdleLab {
   struct Running {
     Occupant occupant;
     WallTime leaves;
-    std::optional<WallTime> unused_since;  // if it is a booking that nobody uses
+    std::optional<WallTime> unused_since;  // if it is a booking not in use
   };
   struct Promise {
     Request request;

@@ -41,10 +41,10 @@ void Keeping::pass(const KeepingFacts& facts, Milliseconds passed) {
   if (facts.protected_request) protected_for_[*facts.protected_request] += passed;
   const std::set<GpuUuid> kept(facts.kept.begin(), facts.kept.end());
   for (const GpuUuid& gpu : kept) {
-    // Above `most` nothing changes, and the time back down would be longer.
+    // A time above `most` has no further effect, and would take longer to run down.
     kept_[gpu] = std::max(kept_[gpu], std::min(kept_[gpu] + passed, rules_.most));
   }
-  // Time in which a GPU is kept for nobody reduces the time for which it was kept.
+  // While a GPU is kept for nobody, its kept time runs down.
   std::map<GpuUuid, Milliseconds> left;
   for (const auto& [gpu, time] : kept_) {
     set(left, gpu, facts.planned_for.contains(gpu) ? time : time - passed);

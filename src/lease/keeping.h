@@ -6,8 +6,8 @@
 // which each request could have run if nobody else had waited, and the time for which each GPU was
 // kept from such a request. A request that could have run for `most` ignores the plans of others,
 // and so does anybody on a GPU that has been kept for `most`. The clocks belong to the blocked
-// requests and to the GPUs, not to the request for which GPUs are kept: if that one leaves and
-// comes again, no new hour begins.
+// requests and to the GPUs, not to the request for which GPUs are kept: if that request is
+// cancelled and made again, no new hour begins.
 //
 // One request is protected: the first in the queue, once it has waited for `longest_wait`, if
 // enforced ends let it start within a day. Its plan binds everybody, for a day at most.

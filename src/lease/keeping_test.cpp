@@ -13,7 +13,7 @@ constexpr RequestId kKeeper{1}, kBlocked{2}, kNext{3};
 // The keeper's plan on one GPU makes another request wait.
 KeepingFacts facts() { return {{kBlocked}, {kGpu}, {{kGpu, kKeeper}, {kOther, kKeeper}}, {}}; }
 
-TEST(Keeping, ARequestThatWasBlockedForSoLongIgnoresPlans) {
+TEST(Keeping, LongBlockedRequestIgnoresPlans) {
   Keeping keeping;
   EXPECT_EQ(keeping.next_change(facts()), 60min);
   keeping.pass(facts(), 59min);
@@ -48,7 +48,7 @@ TEST(Keeping, ClockOfAGpuRunsWhicheverLeaseIsBlocked) {
   EXPECT_TRUE(keeping.is_lapsed(kGpu));
 }
 
-TEST(Keeping, OnlyTheStartOfTheRequestThatItWasKeptForEndsTheTimeOfAGpu) {
+TEST(Keeping, KeptTimeOfAGpuEndsOnlyWhenItsRequestStarts) {
   Keeping keeping;
   keeping.pass(facts(), 60min);
   keeping.on_start(kBlocked, {kGpu}, facts());
@@ -58,7 +58,7 @@ TEST(Keeping, OnlyTheStartOfTheRequestThatItWasKeptForEndsTheTimeOfAGpu) {
   EXPECT_FALSE(keeping.is_lapsed(kGpu));
 }
 
-TEST(Keeping, TimeInWhichAGpuIsKeptForNobodyMakesUpForTimeInWhichItWas) {
+TEST(Keeping, KeptTimeRunsDownWhileAGpuIsKeptForNobody) {
   Keeping keeping;
   keeping.pass(facts(), 60min);
   keeping.pass({}, 20min);
@@ -67,7 +67,7 @@ TEST(Keeping, TimeInWhichAGpuIsKeptForNobodyMakesUpForTimeInWhichItWas) {
   EXPECT_EQ(keeping.kept(kGpu), 0min);
 }
 
-TEST(Keeping, ASiteMayKeepThemForEver) {
+TEST(Keeping, SiteCanKeepGpusForEver) {
   Keeping keeping({.most = 0ms, .longest_wait = 24h});
   keeping.pass(facts(), 1000h);
   EXPECT_FALSE(keeping.is_open(kBlocked));
@@ -76,7 +76,7 @@ TEST(Keeping, ASiteMayKeepThemForEver) {
 }
 
 // After a reload of the configuration.
-TEST(Keeping, ABoundThatIsTakenAwayHoldsNoLonger) {
+TEST(Keeping, RemovedBoundNoLongerApplies) {
   Keeping keeping;
   keeping.pass(facts(), 60min);
   keeping.set_rules({.most = 0ms, .longest_wait = 24h});
@@ -93,7 +93,7 @@ TEST(Keeping, ARequestIsProtectedForADay) {
   EXPECT_FALSE(keeping.may_protect(kKeeper, 48h));
 }
 
-TEST(Keeping, IsTheSameAfterARestart) {
+TEST(Keeping, ClocksSurviveARestart) {
   Keeping before, after;
   before.pass(facts(), 45min);
   after.restore(kBlocked, before.blocked(kBlocked), before.protected_for(kBlocked));

@@ -66,7 +66,7 @@ TEST_F(LimitPolicyTest, StoppedLeaseIsNotified) {
   EXPECT_THAT(first[0].message, HasSubstr("others go first until it is below"));
 }
 
-TEST_F(LimitPolicyTest, AWarningOnlySiteNeverStopsAnybody) {
+TEST_F(LimitPolicyTest, SiteThatOnlyWarnsStopsNoLease) {
   decide({holding(1, gib(5))}, {}, 0s);
   EXPECT_EQ(stopped(decide({holding(1, gib(5))}, {}, 24h)), 0u);
 }

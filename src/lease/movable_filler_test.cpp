@@ -129,7 +129,7 @@ TEST(MovableFiller, NoOtherFillerSharesItsGpu) {
   EXPECT_THAT(machine.decide().evict, IsEmpty());
 }
 
-TEST(MovableFiller, WhileItEndsNobodyIsPlacedBesideIt) {
+TEST(MovableFiller, NoLeaseIsPlacedBesideAnEndingFiller) {
   Machine machine;
   machine.filler().moved_out = true;
   machine.filler().ending = true;

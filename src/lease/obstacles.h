@@ -18,8 +18,8 @@ namespace gpurota::lease {
 // By UUID: the first request for which each GPU is kept.
 using KeptFor = std::map<GpuUuid, std::pair<RequestId, std::string>>;
 
-// The lease after whose end the request fits there from `from` on, beside the others; else the
-// lease that ends last. Null: no lease is there then.
+// The first lease whose end lets the request fit on the GPU beside the remaining leases; else the
+// lease that ends last. Only leases that end after `from` count. Null: there is none.
 const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
                                  GpuPlan::Against against, std::span<const Occupant> leases,
                                  WallTime from, WallTime now);

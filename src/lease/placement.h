@@ -27,9 +27,9 @@ struct GpuRoom {
   Bytes machine_use{};   // of a unified GPU: the machine's memory in use by other programs
   Bytes above_limits{};  // held by slices beyond what was promised to them, as NVML shows it
   int leases = 0;
-  Bytes swap_capacity;     // for swap leases, of `capacity`, if nobody else is there
-  Bytes swap_needed;       // the largest of them, plus what the others cannot move; zero: none
-  Bytes swap_wired;        // what they hold and cannot move
+  Bytes swap_capacity;     // part of `capacity` for swap leases, if nobody else is there
+  Bytes swap_needed;       // the largest swap lease, plus what the others cannot move; zero: none
+  Bytes swap_wired;        // what swap leases hold and cannot move
   int swap_leases = 0;     // of `leases`
   bool exclusive = false;  // a lease has the whole GPU
   bool in_unreserved_use = false;        // unreserved_use is above the site's threshold
@@ -55,7 +55,7 @@ struct PlacementRequest {
   // Use without a lease counts above this; empty: above the site's threshold.
   std::optional<Bytes> threshold{};
   std::optional<uid_t> take_over{};  // use without a lease by this user is no obstacle
-  bool swap = false;                 // in turns with other swap leases
+  bool swap = false;                 // takes turns with other swap leases
   bool oversize = false;             // memory beyond what a turn can have stays on the host
   GpuWishes wishes{};                // used when `gpus` is empty
 
@@ -79,9 +79,9 @@ std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
 // Whether the GPU can be leased: not if it is split into MIG instances, which can be leased
 // instead.
 bool leasable(const GpuRoom& room);
-// The GPUs that the request is for, whoever has them: the named ones, else those of its kind that
-// can be leased. For several GPUs these are all whole GPUs, or all MIG instances if whole GPUs are
-// too few and instances are more. Both are mixed only if named.
+// The GPUs that the request may get in principle, free or not: the named GPUs, else all of its kind
+// that can be leased. A request for several GPUs gets whole GPUs only, or MIG instances only if
+// there are too few whole GPUs and more instances. Only a request that names both gets both.
 std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 // Why nothing is planned on the GPU for this request: the GPU is broken or draining; or, for a
@@ -99,7 +99,7 @@ Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
 // lease without a limit, or with one above what a turn can have, gets what slices leave, but at
 // least half of the GPU.
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
-// `slices`: what is promised to slices when the share is taken.
+// `slices`: the memory that is promised to slices at that time.
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);
 // The memory that other leases need for what they cannot move (contexts, modules), beside one lease
 // that has all it may.

@@ -52,7 +52,7 @@ TEST(Placement, ASliceGoesWhereItFitsBest) {
   EXPECT_EQ(uuids(*place(slice(gib(20)), rooms)), (std::vector<std::string>{"GPU-0"}));
 }
 
-TEST(Placement, AnExclusiveLeaseAndASliceNeverMeet) {
+TEST(Placement, ExclusiveLeaseAndSliceNeverShareAGpu) {
   auto taken = room(0);
   taken.exclusive = true;
   taken.leases = 1;
@@ -114,7 +114,7 @@ TEST(Placement, HiddenMemoryIsTakenFromWhatSlicesMayHaveAndOtherGpusArePreferred
               HasSubstr("600 MiB in use that no listed process has"));
 }
 
-TEST(Placement, WhileMemoryOfAnEndedProgramIsFreedNobodyGetsTheGpuWhole) {
+TEST(Placement, GpuIsNotLeasedWholeWhileMemoryIsFreed) {
   auto freeing = room(0);
   freeing.hidden = gib(16);
   freeing.is_freeing = true;
@@ -151,7 +151,7 @@ TEST(Placement, TurnsOnUnifiedMemoryAreRefusedWithTheReason) {
   EXPECT_TRUE(place({}, {unified(0)}));
 }
 
-TEST(Placement, MemoryThatNobodyKnowsIsNotZero) {
+TEST(Placement, UnknownMemoryIsNotZero) {
   auto unknown = unified(0);
   unknown.info.memory = unknown.capacity = Bytes();
   const auto refused = place(slice(gib(2)), {unknown});
@@ -213,7 +213,7 @@ TEST(Placement, ASoftLimitLiesBelowALimit) {
             Code::kInvalid);
 }
 
-TEST(Placement, ARequestMaySayFromWhenOnUseWithoutALeaseCounts) {
+TEST(Placement, RequestCanSetTheThresholdOfUnreservedUse) {
   auto used = room(0);
   used.unreserved_use = mib(700);  // below the site's threshold
   PlacementRequest request;
@@ -252,7 +252,7 @@ PlacementRequest of_kind(GpuWishes wishes, int count = 1) {
   return request;
 }
 
-TEST(Placement, AKindThatIsAskedForIsTheOnlyOneTaken) {
+TEST(Placement, OnlyTheRequestedKindIsChosen) {
   const auto rooms = kinds();
   using Uuids = std::vector<std::string>;
   EXPECT_EQ(uuids(*place(of_kind({.min_memory = gib(40)}), rooms)), Uuids{"GPU-1"});
@@ -261,7 +261,7 @@ TEST(Placement, AKindThatIsAskedForIsTheOnlyOneTaken) {
   EXPECT_EQ(uuids(*place(of_kind({.min_cc = 90}), rooms)), Uuids{"GPU-1"});
 }
 
-TEST(Placement, AKindThatTheMachineHasTooFewOfIsRefusedForGood) {
+TEST(Placement, TooFewGpusOfAKindIsRefusedForGood) {
   const auto refused = place(of_kind({.type = "h200"}), kinds());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().error.code, Code::kInvalid);
@@ -286,7 +286,7 @@ TEST(Placement, WholeGpusAndInstancesAreMixedOnlyByName) {
   EXPECT_TRUE(place(named, rooms));
 }
 
-TEST(Placement, NearALeaseIsTheClosestThatIsFree) {
+TEST(Placement, NearALeaseChoosesTheClosestFreeGpu) {
   auto rooms = std::vector{room(0), room(1), room(2)};
   const std::vector<GpuLink> links = {{GpuUuid{"GPU-0"}, GpuUuid{"GPU-2"}, Closeness::kNvlink},
                                       {GpuUuid{"GPU-0"}, GpuUuid{"GPU-1"}, Closeness::kOneSwitch}};

@@ -36,8 +36,8 @@ class Planner {
   const std::vector<GpuPlan>& gpus() const { return gpus_; }
   // The uses that the request must not disturb if it starts now.
   GpuPlan::Against against_now(const Request& request) const;
-  // The best GPUs that the request can have from then on, after all that is planned, for as long as
-  // it lasts. If too few: what is in the way on the first GPU that it cannot have.
+  // The best GPUs that the request can have from `from` on, after all that is planned, for as long
+  // as it lasts. If there are too few: what is in the way on the first GPU that it cannot have.
   struct Later {
     std::vector<GpuUuid> gpus;
     std::size_t fitting = 0;
@@ -45,10 +45,10 @@ class Planner {
     std::string out_of_service;  // as in Waiting
   };
   Later later(const Request& request, WallTime from);
-  // Where the request would start if it came now; fillers there would leave. Empty: it would wait.
-  // Changes nothing.
+  // The GPUs on which the request would start if it came now; fillers there would leave. Empty: it
+  // would wait. Changes nothing.
   std::vector<GpuUuid> start_of(const Request& request) const;
-  // The same beside all that is planned, including fillers. Cheaper: it makes no copy.
+  // As start_of(), beside all that is planned, including fillers. Cheaper, as nothing is copied.
   std::vector<GpuUuid> free_for(const Request& request);
   // For each GPU that the request could have: why it cannot start there now; empty: it can.
   std::vector<std::pair<const GpuRoom*, std::string>> obstacles(const Request& request) const;
@@ -104,8 +104,8 @@ class Planner {
   Plans plans_ = Plans::kAll;
   std::vector<GpuPlan> gpus_;
   QueueDecision decision_;
-  std::map<GpuUuid, std::pair<RequestId, std::string>> kept_for_;  // the first one that keeps it
-  std::vector<const Request*> unfit_;  // beyond kMaxPlanned, and fitting nowhere now
+  std::map<GpuUuid, std::pair<RequestId, std::string>> kept_for_;  // first of each GPU
+  std::vector<const Request*> unfit_;  // beyond kMaxPlanned; they fit nowhere now
 };
 
 }  // namespace gpurota::lease

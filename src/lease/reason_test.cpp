@@ -336,7 +336,7 @@ std::string line_of(const Case& each) {
   return text;
 }
 
-TEST(WaitingReason, IsTheSentenceInItsFile) {
+TEST(WaitingReason, MatchesTheSentencesInItsFile) {
   std::string now;
   for (const Case& each : kCases) now += line_of(each);
   const char* const rewrite = std::getenv("GPUROTA_REWRITE_GOLDEN");
@@ -348,7 +348,7 @@ TEST(WaitingReason, IsTheSentenceInItsFile) {
 }
 
 // The text has a place for a time if and only if there is a time. No sentence has a full stop.
-TEST(WaitingReason, HasAPlaceForATimeJustWhereOneIsKnown) {
+TEST(WaitingReason, HasAPlaceForATimeOnlyIfATimeIsKnown) {
   for (const Case& each : kCases) {
     const Reason reason = each.make();
     const std::size_t place = reason.text.find(kTimePlace);
@@ -361,7 +361,7 @@ TEST(WaitingReason, HasAPlaceForATimeJustWhereOneIsKnown) {
   }
 }
 
-TEST(WaitingReason, OfEachCodeOfRequestsComesFromADecision) {
+TEST(WaitingReason, EachRequestCodeOccursInADecision) {
   std::set<ReasonCode> made;
   for (const Case& each : kCases) made.insert(each.make().code);
   for (int i = 0; i < static_cast<int>(ReasonCode::kCannotStart); ++i) {
@@ -388,7 +388,7 @@ TEST(WaitingReason, MemoryReservedForOthersIsNotFree) {
   EXPECT_EQ(site.waiting().free_now, 2) << "GPU 1 is kept";
 }
 
-TEST(WaitingReason, AForeignNameIsMadeSafe) {
+TEST(WaitingReason, UntrustedNameIsMadeSafe) {
   Site site;
   site.lease({0}).user = "bob\x1b[31m";
   site.whole(1);
@@ -405,7 +405,7 @@ TEST(RefusalReason, NamesWhoHasEachGpuAndWhenTheNextIsExpected) {
   EXPECT_EQ(reason.time, kNow + 40min);
 }
 
-TEST(RefusalReason, SaysUntilWhenItIsFreeInsteadOfWhoHasIt) {
+TEST(RefusalReason, SaysUntilWhenAFreeGpuIsFree) {
   Site site;
   site.book({0}, 40min, 60min);
   site.whole(1);
@@ -414,7 +414,7 @@ TEST(RefusalReason, SaysUntilWhenItIsFreeInsteadOfWhoHasIt) {
   EXPECT_EQ(refusal_reason(site.waiting(), "GPU 0 is kept for carol").code, ReasonCode::kFreeUntil);
 }
 
-TEST(BookingObstacle, HasTheSameCodes) {
+TEST(BookingObstacle, UsesTheReasonCodesOfRequests) {
   const auto obstacle = [](const Site& site) {
     Request wanted{RequestId{99}, LeaseKind::kReservation, "alice", {1, {}, {}, {}}, 60min};
     const auto refused = book(site.view(), wanted, kNow + 30min, kNow);
@@ -461,7 +461,7 @@ TEST(Remedy, NamesTheOptions) {
 }
 
 // A request that follows the remedy starts.
-TEST(Remedy, IsTrueOfABookingThatBeginsTooSoon) {
+TEST(Remedy, FitsBeforeABookingThatBeginsTooSoon) {
   Site site(8);
   site.book({0, 1, 2, 3, 4, 5, 6, 7}, 40min, 60min);
   site.whole(8);

@@ -4,21 +4,21 @@
 //
 // First come, first served; all or nothing. Requests are planned in order: each gets the earliest
 // time at which it fits beside the current leases and the plans of those before it. A request that
-// fits now starts now. For any other, the GPUs of its plan are kept: once free they are held for
-// it, and a later request may use them only if an enforced end frees them before the planned start.
-// Keeping is limited in time: keeping.h. If the start of a request is unknown, its plan leaves the
-// GPUs to fillers only.
+// fits now starts now. For a request that waits, the GPUs of its plan are kept. When such a GPU is
+// free, it is held for the request; a later request may use the GPU only if an enforced end frees
+// it before the planned start. Keeping is limited in time: keeping.h. If the start of a request is
+// unknown, its plan leaves the GPUs to fillers only.
 //
-// A GPU that is broken or draining is not planned with, nor one in unreserved use for requests that
-// want a whole GPU. A request that needs it waits, but holds nothing meanwhile. Fillers leave when
-// another request needs their GPU, so plans of others ignore them. Fillers themselves take idle
-// GPUs, held or not. A filler has its GPU to itself, whatever its limit is. If it can be moved to
-// host memory, it is moved for requests that fit beside what stays. For other requests, and for
+// No plan uses a GPU that is broken or draining, and no plan for whole GPUs uses a GPU in
+// unreserved use. A request that needs such a GPU waits, but holds nothing meanwhile. Fillers leave
+// when another request needs their GPU, so plans of others ignore them. Fillers themselves take
+// idle GPUs, held or not. A filler has its GPU to itself, whatever its limit is. If it can be moved
+// to host memory, it is moved for requests that fit beside what stays. For other requests, and for
 // those that want the whole GPU, it ends.
 //
-// A booking is a promise. A request with a stated end starts if it ends before. One without
-// (`unbooked_for`) starts if nothing is booked there for that long, and leaves when the booking is
-// used (bookings.h).
+// A booking is a promise. A request with a stated end starts if it ends before the booking begins.
+// A request without a stated end starts if nothing is booked there for `unbooked_for`, and its
+// lease leaves when a booking is used (bookings.h).
 #pragma once
 
 #include "core/lease.h"
@@ -36,8 +36,8 @@
 
 namespace gpurota::lease {
 
-// At most this many requests are planned, in turn by owner. The others keep their order, and start
-// when they fit beside what is planned.
+// At most this many requests are planned, in turn by owner. All other requests keep their order,
+// and start when they fit beside the plans.
 constexpr int kMaxPlanned = 128;
 
 struct Request {
@@ -46,7 +46,7 @@ struct Request {
   std::string user;  // for display: "alice"
   PlacementRequest placement;
   std::optional<std::chrono::milliseconds> lasts;  // enforced from its start on; empty: unknown
-  // A lease with this leaves when a booking is used, so it starts where nothing is booked for this
+  // Set: the lease leaves when a booking is used, so it starts where nothing is booked for this
   // long. Empty: the lease starts where nothing is booked for as long as it lasts.
   std::optional<std::chrono::milliseconds> unbooked_for{};
   uid_t owner = 0;                     // planned places go round by owner
@@ -125,9 +125,9 @@ struct FreeUntil {
 struct Crowded {
   std::string gpu;  // its name for people
   Bytes capacity;   // for leases of this kind of share, as the site sets it
-  Bytes promised;   // to the leases there; above the capacity if that was lowered
+  Bytes promised;   // to leases; may exceed a capacity that was lowered
   Bytes outside;    // in use without a lease, or by leases above their limits
-  Bytes machine{};  // of that: of the machine's memory, by programs without a GPU
+  Bytes machine{};  // part of `outside`: the machine's memory, used by programs without a GPU
   bool operator==(const Crowded&) const = default;
 };
 

@@ -165,7 +165,7 @@ TEST(RequestQueue, NewRequestDoesNotTakeGpusOfTheHead) {
 }
 
 // canhazgpu's mistake: a head that waited for one id blocked all others.
-TEST(RequestQueue, AHeadThatWaitsForOneGpuBlocksNobodyOnTheOthers) {
+TEST(RequestQueue, HeadThatWaitsForOneGpuDoesNotBlockOtherGpus) {
   Lab lab(3);
   lab.lease({1});
   lab.named({gpu(1)});
@@ -223,7 +223,7 @@ TEST(RequestQueue, FillersDoNotDelayLeasesThatTakeTurns) {
   EXPECT_THAT(lab.decide().grants, IsEmpty()) << "it would have to go at once";
 }
 
-TEST(RequestQueue, AFillerIsOnlyAskedToGoWhereNothingElseIsFree) {
+TEST(RequestQueue, FillerLeavesOnlyIfNoOtherGpuIsFree) {
   Lab lab(2);
   lab.lease({0}).kind = LeaseKind::kFiller;
   lab.whole(1);
@@ -239,7 +239,7 @@ TEST(RequestQueue, RequestThatEndsAFillerIsNotified) {
   EXPECT_EQ(lab.reason(1), "a filler is leaving GPU 0");
 }
 
-TEST(RequestQueue, NobodySharesAGpuWithAFillerHoweverSmallBothAre) {
+TEST(RequestQueue, NoLeaseSharesAGpuWithAFiller) {
   Lab lab(1);
   lab.lease({0}, {}, gib(8)).kind = LeaseKind::kFiller;
   lab.slice(gib(8));
@@ -274,7 +274,7 @@ TEST(RequestQueue, SlicesShareTheRemainder) {
 
 // canhazgpu's mistake: it queued "GPU ID 99 is out of range" for ever, and `--gpus 100` took all
 // eight.
-TEST(RequestQueue, TheImpossibleFailsAtOnceAndHoldsNothing) {
+TEST(RequestQueue, ImpossibleRequestFailsAtOnceAndHoldsNothing) {
   Lab lab;
   lab.whole(9);
   lab.named({gpu(99)});
@@ -296,7 +296,7 @@ TEST(RequestQueue, ARequestForAGpuOutOfServiceHoldsNothing) {
   EXPECT_EQ(lab.reason(1), "GPU 0 is draining: fan");
 }
 
-TEST(RequestQueue, UnreservedUseIsLeftOutUnlessItIsTheUsersOwnAndTakenOver) {
+TEST(RequestQueue, GpuInUnreservedUseIsSkippedUnlessTakenOver) {
   Lab lab(1);
   lab.rooms[0].unreserved_use = gib(20);
   lab.rooms[0].in_unreserved_use = true;
@@ -338,14 +338,14 @@ TEST(RequestQueue, EndingLeaseStillHoldsItsGpu) {
   EXPECT_THAT(lab.reason(1), HasSubstr("is ending"));
 }
 
-TEST(RequestQueue, AnOverdueEndIsNotAnEmptyGpu) {
+TEST(RequestQueue, LeasePastItsEndStillHoldsItsGpu) {
   Lab lab(1);
   lab.lease({0}, -5min);
   lab.whole(1);
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-TEST(RequestQueue, PositionsCountThoseWhoStillWait) {
+TEST(RequestQueue, PositionsCountWaitingRequestsOnly) {
   Lab lab(1);
   lab.whole(1);
   lab.whole(1);
@@ -366,7 +366,7 @@ TEST(RequestQueue, ALongQueueIsKeptInOrder) {
   EXPECT_THAT(lab.reason(kMaxPlanned + 1), HasSubstr("128 requests are ahead of it"));
 }
 
-TEST(GpuChoice, TheUsersLastOneIsPreferredThenTheLongestIdle) {
+TEST(GpuChoice, UsersLastGpuIsPreferredThenTheLongestIdle) {
   Lab lab(3);
   for (int i = 0; i < 3; ++i)
     lab.rooms[static_cast<std::size_t>(i)].idle_since = WallTime(std::chrono::hours(9 - i));
@@ -376,7 +376,7 @@ TEST(GpuChoice, TheUsersLastOneIsPreferredThenTheLongestIdle) {
   EXPECT_EQ(lab.decide().grants[0].gpus[0].uuid, gpu(1));
 }
 
-TEST(GpuChoice, SeveralAreChosenCloseTogether) {
+TEST(GpuChoice, SeveralGpusAreChosenCloseTogether) {
   Lab lab(4);
   // Two boards: 0 and 2, 1 and 3.
   lab.topology = Topology({{gpu(0), gpu(2), Closeness::kNvlink},
@@ -392,7 +392,7 @@ TEST(GpuChoice, SeveralAreChosenCloseTogether) {
   EXPECT_EQ(grants[0].gpus[1].uuid, gpu(3));
 }
 
-TEST(GpuChoice, OnAMixedMachineSeveralAreOfOneModel) {
+TEST(GpuChoice, SeveralGpusAreOfOneModelOnAMixedMachine) {
   Lab lab(4);
   lab.rooms[0].info.name = lab.rooms[3].info.name = "A4000";
   lab.lease({3});

@@ -23,7 +23,7 @@ using SharedPlace = std::pair<LeaseId, GpuUuid>;
 
 class SharedBook {
  public:
-  // Beyond this, a tenant's memory is charged like its own.
+  // The most shared memories that are recorded for a tenant. Any others are charged to it in full.
   static constexpr std::size_t kMostOfTenant = 4096;
 
   // Adds one charge of the tenant for this memory. False: it is not recorded, because the tenant
@@ -31,14 +31,14 @@ class SharedBook {
   bool hold(TenantId tenant, const SharedPlace& place, MemoryKey key, Bytes bytes);
   // Removes one charge. False: there is none.
   bool drop(TenantId tenant, const SharedPlace& place, MemoryKey key);
-  // Removes all that the tenant has there.
+  // Removes all charges of the tenant there.
   void forget(TenantId tenant, const SharedPlace& place);
   void forget(TenantId tenant, LeaseId lease);  // on all GPUs
   void close(LeaseId lease);
 
   // The memory's size, if a process of the lease has it.
   std::optional<Bytes> find(const SharedPlace& place, MemoryKey key) const;
-  // The size for any lease; if two differ, the larger.
+  // The memory's size, if a process of any lease has it; if leases differ, the largest.
   std::optional<Bytes> size_of(const GpuUuid& gpu, MemoryKey key) const;
   // The part of the leases' charges on the GPU that counts memory more than once.
   Bytes counted_by_several(const GpuUuid& gpu) const;
@@ -50,7 +50,7 @@ class SharedBook {
  private:
   struct Memory {
     Bytes bytes;
-    std::map<TenantId, int> holders;  // and how many charges each has
+    std::map<TenantId, int> holders;  // the number of charges of each
     int charges = 0;
   };
   struct Shared {

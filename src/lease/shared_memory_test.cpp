@@ -52,7 +52,7 @@ class SharedMemoryTest : public testing::Test {
   std::uint32_t seq_ = 0;
 };
 
-TEST_F(SharedMemoryTest, OfOneLeaseIsCountedOnceHoweverManyProcessesHaveIt) {
+TEST_F(SharedMemoryTest, MemoryOfOneLeaseIsCountedOnce) {
   make_shared(gib(5));
   for (int i = 0; i < 2; ++i) {
     const auto joined = book.join_shared(sibling, kGpu, kKey);
@@ -63,7 +63,7 @@ TEST_F(SharedMemoryTest, OfOneLeaseIsCountedOnceHoweverManyProcessesHaveIt) {
   EXPECT_TRUE(grow(sibling, gib(3)));
 }
 
-TEST_F(SharedMemoryTest, OfAnotherLeaseIsNotJoinedButItsSizeIsKnown) {
+TEST_F(SharedMemoryTest, MemoryOfAnotherLeaseIsNotJoinedButItsSizeIsKnown) {
   make_shared(gib(5));
   const auto joined = book.join_shared(stranger, kGpu, kKey);
   EXPECT_FALSE(joined.is_counted);
@@ -72,7 +72,7 @@ TEST_F(SharedMemoryTest, OfAnotherLeaseIsNotJoinedButItsSizeIsKnown) {
   EXPECT_EQ(charged(2), Bytes());
 }
 
-TEST_F(SharedMemoryTest, OfTwoLeasesIsOnTheGpuOnce) {
+TEST_F(SharedMemoryTest, MemoryOfTwoLeasesIsCountedOnceOnTheGpu) {
   make_shared(gib(5));
   EXPECT_EQ(book.counted_by_several(kGpu), Bytes());
   ASSERT_TRUE(grow(stranger, gib(5)));
@@ -84,7 +84,7 @@ TEST_F(SharedMemoryTest, OfTwoLeasesIsOnTheGpuOnce) {
   EXPECT_EQ(charged(1) + charged(2) - book.counted_by_several(kGpu), gib(5));
 }
 
-TEST_F(SharedMemoryTest, StaysChargedUntilTheLastOneHasEnded) {
+TEST_F(SharedMemoryTest, MemoryStaysChargedUntilItsLastHolderEnds) {
   make_shared(gib(5));
   book.join_shared(sibling, kGpu, kKey);
   book.end_shared(maker, kGpu, {kKey, gib(5)}, kStart);
@@ -95,7 +95,7 @@ TEST_F(SharedMemoryTest, StaysChargedUntilTheLastOneHasEnded) {
 
 // A grant returned before the memory's end still counts: else others would get memory that is in
 // use.
-TEST_F(SharedMemoryTest, IsNotCountedLessBecauseItsGrantIsGivenBackBeforeItEnds) {
+TEST_F(SharedMemoryTest, ReturnedGrantDoesNotLowerTheCountOfSharedMemory) {
   make_shared(gib(5));
   book.join_shared(sibling, kGpu, kKey);
   book.give_back(maker, kGpu, gib(5), 0, 0, kStart);
@@ -119,7 +119,7 @@ TEST_F(SharedMemoryTest, MemoryOfAKilledOwnerIsChargedToItsImporters) {
   EXPECT_EQ(charged(1), Bytes());
 }
 
-TEST_F(SharedMemoryTest, OfAnImporterThatIsKilledGoesBackAsItWasCharged) {
+TEST_F(SharedMemoryTest, MemoryOfAKilledImporterIsReleasedAsCharged) {
   make_shared(gib(5));
   ASSERT_TRUE(grow(stranger, gib(5)));
   book.hold_shared(stranger, kGpu, kKey, gib(5));
@@ -134,13 +134,13 @@ TEST_F(SharedMemoryTest, OfAnImporterThatIsKilledGoesBackAsItWasCharged) {
   EXPECT_EQ(charged(1), gib(5));
 }
 
-TEST_F(SharedMemoryTest, IsNeverMoreThanTheTenantWasGranted) {
+TEST_F(SharedMemoryTest, SharedMemoryNeverExceedsTheGrant) {
   book.hold_shared(maker, kGpu, kKey, gib(5));
   EXPECT_FALSE(book.join_shared(sibling, kGpu, kKey).is_counted);
   EXPECT_EQ(charged(1), Bytes());
 }
 
-TEST_F(SharedMemoryTest, OfOneSizeIsNotTakenForTheSameOfAnother) {
+TEST_F(SharedMemoryTest, MemoryWithAnotherSizeIsAnotherMemory) {
   make_shared(gib(2));
   ASSERT_TRUE(grow(sibling, gib(3)));
   book.hold_shared(sibling, kGpu, kKey, gib(3));
@@ -159,7 +159,7 @@ TEST_F(SharedMemoryTest, ReconnectedProcessReportsSharedMemoryAgain) {
   EXPECT_EQ(charged(1), gib(5));
 }
 
-TEST_F(SharedMemoryTest, MoreThanATenantMayNameIsChargedLikeItsOwn) {
+TEST_F(SharedMemoryTest, MemoryBeyondTheRecordLimitIsChargedInFull) {
   const std::uint64_t more = SharedBook::kMostOfTenant + 8;
   ASSERT_TRUE(grow(maker, Bytes(more)));
   for (std::uint64_t key = 1; key <= more; ++key) book.hold_shared(maker, kGpu, key, Bytes(1));

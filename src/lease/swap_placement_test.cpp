@@ -80,7 +80,7 @@ TEST(SwapPlacement, DefaultSizeIsAllButUnmovableMemoryOfOthers) {
   EXPECT_EQ((*place(swap(), machine.rooms))[0].limit, gib(76));
 }
 
-TEST(SwapPlacement, AnyNumberOfThemShareAGpuAndASliceTakesFromAll) {
+TEST(SwapPlacement, AnyNumberOfSwapLeasesShareAGpuAndASliceReducesAll) {
   Machine machine(1);
   machine.add(0, gib(76), true);
   EXPECT_EQ(machine.ask({swap(), swap(), swap(gib(70))}).grants.size(), 3u);
@@ -88,7 +88,7 @@ TEST(SwapPlacement, AnyNumberOfThemShareAGpuAndASliceTakesFromAll) {
   EXPECT_EQ(machine.ask({slice(gib(4))}).grants.size(), 1u) << "beside the largest turn";
 }
 
-TEST(SwapPlacement, SlicesThatAreThereMakeTurnsSmaller) {
+TEST(SwapPlacement, ExistingSlicesMakeTurnsSmaller) {
   Machine machine(1);
   machine.add(0, gib(30), false);
   EXPECT_EQ(machine.ask({swap()}).grants[0].gpus[0].limit, gib(46));
@@ -99,7 +99,7 @@ TEST(SwapPlacement, SlicesThatAreThereMakeTurnsSmaller) {
   EXPECT_EQ(decision.waiting.size(), 1u);
 }
 
-TEST(SwapPlacement, ASliceThatIsGrantedInTheSameBreathCounts) {
+TEST(SwapPlacement, SliceGrantedInTheSameDecisionCounts) {
   Machine machine(1);
   const auto decision = machine.ask({slice(gib(20)), swap(), slice(gib(10))});
   ASSERT_EQ(decision.grants.size(), 2u);
@@ -133,7 +133,7 @@ TEST(SwapPlacement, AnOversizeLeaseWaitsForHalfOfTheGpuAndNotForMore) {
   EXPECT_TRUE(machine.ask({oversize(gib(120))}).grants.empty());
 }
 
-TEST(SwapPlacement, AnOversizeLeaseSaysHowMuchItWants) {
+TEST(SwapPlacement, OversizeLeaseMustNameItsSize) {
   Machine machine(1);
   PlacementRequest request = swap();
   request.oversize = true;
@@ -149,7 +149,7 @@ TEST(SwapPlacement, PrefersTheGpuWithFewestOthersInTurns) {
   EXPECT_EQ((*place(swap(), machine.rooms))[0].uuid, machine.rooms[1].info.uuid);
 }
 
-TEST(SwapPlacement, AnExclusiveLeaseAndTurnsNeverMeet) {
+TEST(SwapPlacement, ExclusiveLeaseAndTurnsNeverShareAGpu) {
   Machine machine(1);
   machine.add(0, gib(40), true);
   EXPECT_TRUE(machine.ask({PlacementRequest{}}).grants.empty());

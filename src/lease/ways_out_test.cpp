@@ -57,13 +57,13 @@ struct Machine {
   Topology topology;
 };
 
-TEST(WaysOut, ThereAreNoneForARequestThatStartsAnyway) {
+TEST(WaysOut, RequestThatStartsAnywayGetsNoSuggestions) {
   Machine machine;
   machine.wait({1, {}, SizeSpec{gib(8), 0}, {}});
   EXPECT_TRUE(machine.ways().empty());
 }
 
-TEST(WaysOut, ATimeThatEndsBeforeTheNextNeedsTheGpus) {
+TEST(WaysOut, SuggestsATimeLimitThatEndsBeforeTheNextUse) {
   Machine machine;
   machine.lease(0, std::nullopt, 30min);
   machine.wait({2, {}, {}, {}}, 60min);
@@ -88,7 +88,7 @@ TEST(WaysOut, SuggestedMemoryIsRoundedDown) {
   EXPECT_EQ(way->memory, gib(9));
 }
 
-TEST(WaysOut, AWholeGpuMayBeASlice) {
+TEST(WaysOut, SuggestsASliceInsteadOfAWholeGpu) {
   Machine machine;
   machine.lease(0, gib(40));
   machine.lease(1, std::nullopt);
@@ -99,7 +99,7 @@ TEST(WaysOut, AWholeGpuMayBeASlice) {
   EXPECT_EQ(way->memory, gib(39));
 }
 
-TEST(WaysOut, TurnsOtherGpusAndFewerOfThem) {
+TEST(WaysOut, SuggestsTurnsOtherGpusOrFewerGpus) {
   Machine machine;
   Occupant other;
   other.id = LeaseId{9};
@@ -118,7 +118,7 @@ TEST(WaysOut, TurnsOtherGpusAndFewerOfThem) {
   EXPECT_EQ(machine.way(ways, Kind::kCount)->count, 1);
 }
 
-TEST(WaysOut, NothingHelpsWhereNothingIsLeft) {
+TEST(WaysOut, SuggestsNothingOnAFullMachine) {
   Machine machine;
   machine.lease(0, std::nullopt);
   machine.lease(1, std::nullopt);

@@ -54,13 +54,13 @@ class Pauses {
  public:
   void add(Duration pause);
   // How long a holder may be idle before its turn is given to another lease, if that costs `price`:
-  // the shortest time after which at least half of the pauses went on for `price` longer. Without
-  // such a time: `price` itself, which costs at most twice the optimum (ski rental). Never less
-  // than Settings::idle_release.
+  // the shortest time after which at least half of the pauses went on for `price` longer. If there
+  // is no such time, the result is `price`, which costs at most twice the optimum (ski rental).
+  // Never less than Settings::idle_release.
   Duration before_release(Duration price, const Settings& settings) const;
 
  private:
-  static constexpr std::size_t kScales = 17;  // each twice the one before; the last is five minutes
+  static constexpr std::size_t kScales = 17;  // each doubles the one before; last: five minutes
   // weights_[a][b]: pauses that reached scale a and ended in scale b.
   std::array<std::array<double, kScales>, kScales> weights_{};
 };

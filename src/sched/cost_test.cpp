@@ -10,7 +10,7 @@ using std::chrono::seconds;
 
 const Settings kSettings;
 
-TEST(MoveCostTest, OneColdSwitchDoesNotPassForAllThatFollow) {
+TEST(MoveCostTest, OneColdSwitchDoesNotDominateTheEstimate) {
   MoveCost cost;
   const Duration before = cost.estimate(gib(24));
   cost.measure(gib(24), seconds(5));
@@ -18,7 +18,7 @@ TEST(MoveCostTest, OneColdSwitchDoesNotPassForAllThatFollow) {
   EXPECT_LT(cost.estimate(gib(24)), 3 * before);
 }
 
-TEST(MoveCostTest, ASlowBusIsFoundOutSoon) {
+TEST(MoveCostTest, SlowBusIsDetectedSoon) {
   MoveCost cost;
   for (int i = 0; i < 12; ++i) cost.measure(gib(24), seconds(6));
   EXPECT_GT(cost.estimate(gib(24)), milliseconds(5500));
@@ -30,7 +30,7 @@ TEST(PausesTest, ALeaseWithoutPausesIsWaitedForAsLongAsMovingTakes) {
   EXPECT_EQ(Pauses().before_release(milliseconds(1), kSettings), kSettings.idle_release);
 }
 
-TEST(PausesTest, LongOnesAreActedOnAtOnce) {
+TEST(PausesTest, LongPausesEndTheTurnAtOnce) {
   Pauses pauses;
   pauses.add(seconds(9));
   EXPECT_EQ(pauses.before_release(seconds(2), kSettings), kSettings.idle_release);
@@ -38,7 +38,7 @@ TEST(PausesTest, LongOnesAreActedOnAtOnce) {
       << "for such a move it is short";
 }
 
-TEST(PausesTest, ShortOnesAreWaitedOutAndLongOnesThenActedOn) {
+TEST(PausesTest, ShortPausesAreWaitedOutAndLongOnesEndTheTurn) {
   Pauses pauses;
   for (int i = 0; i < 5; ++i) {
     pauses.add(seconds(9));

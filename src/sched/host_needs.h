@@ -15,8 +15,8 @@ class HostNeeds {
 
   // The host memory to keep for all that could be evicted at once. A lease counts with its movable
   // memory, but at most with the GPU's deficit and two pieces. A lease that is put aside counts
-  // with all its movable memory. More counts only if it is evicted, or being evicted, already: the
-  // deficit may have been larger then.
+  // with all its movable memory. Memory beyond that counts only if it is evicted or being evicted
+  // already, perhaps because the deficit was larger before.
   Bytes reserved() const;
   std::map<LeaseId, Bytes> reserved_by_lease() const;  // the same, by lease
   Bytes out_now() const;
@@ -39,12 +39,12 @@ class HostNeeds {
 class LikelyToMove {
  public:
   explicit LikelyToMove(const Residency& memory);
-  // On all GPUs, of a tenant that was added.
+  // The sum over all GPUs. The tenant must have been added.
   Bytes of(TenantId tenant, bool was_pinned) const;
 
  private:
   struct Gpu {
-    Bytes most;            // that may have to move of one tenant
+    Bytes most;            // that may have to move for one tenant
     bool starts = false;   // for a tenant that has pinned nothing
     bool goes_on = false;  // for a tenant that has pinned already
   };
@@ -55,8 +55,9 @@ class LikelyToMove {
 
 // Divides `whole` max-min fairly into one part for each of `needs`, in the same order. No part is
 // smaller than its need or an even part, whichever is less. The rest that smaller needs leave is
-// divided evenly among the larger ones. A rest beyond all needs is divided evenly over all parts.
-// The parts add up to `whole`, less at most a byte for each (rounding).
+// divided evenly among the larger ones. If `whole` exceeds all needs together, the excess is
+// divided evenly over all parts. The parts add up to `whole`, less at most a byte for each
+// (rounding).
 std::vector<Bytes> divide_by_need(Bytes whole, const std::vector<Bytes>& needs);
 
 }  // namespace gpurota::sched

@@ -16,12 +16,12 @@ TEST(DivideByNeed, UnneededSharesGoToThoseWithMoreNeed) {
   EXPECT_EQ(divide_by_need(gib(9), {Bytes(), Bytes(), Bytes()}), (Parts{gib(3), gib(3), gib(3)}));
 }
 
-TEST(DivideByNeed, NothingAndNobodyAreFine) {
+TEST(DivideByNeed, AcceptsZeroAndNoNeeds) {
   EXPECT_EQ(divide_by_need(gib(1), {}), Parts{});
   EXPECT_EQ(divide_by_need(Bytes(), {gib(1), Bytes()}), (Parts{Bytes(), Bytes()}));
 }
 
-TEST(DivideByNeed, NobodyGetsLessThanAnEvenPartOrTheirNeedAndAllTogetherNoMoreThanThereIs) {
+TEST(DivideByNeed, PartsCoverNeedsOrEvenPartsAndAddUpToTheWhole) {
   std::mt19937_64 random(44);
   for (int i = 0; i < 1000; ++i) {
     const Bytes whole(random() % (std::uint64_t{1} << 40));
@@ -53,7 +53,7 @@ struct LikelyToMoveTest : testing::Test {
   GpuSlot gpu;
 };
 
-TEST_F(LikelyToMoveTest, NothingUntilTheLeasesHoldMoreThanEightTenths) {
+TEST_F(LikelyToMoveTest, IsZeroUntilLeasesHoldMoreThanEightTenths) {
   memory.at(kOne, gpu).movable = gib(5);
   memory.at(kOther, gpu).movable = gib(3);
   EXPECT_EQ(of(kOne), Bytes());
@@ -62,7 +62,7 @@ TEST_F(LikelyToMoveTest, NothingUntilTheLeasesHoldMoreThanEightTenths) {
   EXPECT_EQ(of(kOther), gib(2));
 }
 
-TEST_F(LikelyToMoveTest, MemoryThatWasPinnedStaysSoAboveSevenTenths) {
+TEST_F(LikelyToMoveTest, PinnedMemoryStaysPinnedAboveSevenTenths) {
   memory.at(kOne, gpu).movable = gib(5);
   memory.at(kOther, gpu).movable = gib(2) + mib(1);
   EXPECT_EQ(of(kOne, true), gib(2));
@@ -78,7 +78,7 @@ TEST_F(LikelyToMoveTest, IsTheExcessPlusAFifthOfTheGpuUpToTheTenantsMemory) {
   EXPECT_EQ(of(kOther), gib(4));
 }
 
-TEST_F(LikelyToMoveTest, NothingOfALeaseThatIsAlone) {
+TEST_F(LikelyToMoveTest, IsZeroForALeaseAlone) {
   memory.at(kOne, gpu).movable = gib(10);
   EXPECT_EQ(of(kOne), Bytes());
 }

@@ -36,7 +36,7 @@ struct Settings {
   Duration most_quantum = std::chrono::minutes(5);
   Duration idle_release = std::chrono::milliseconds(5);
   double priority_share = 0.5;  // of the time that higher priorities may take from lower ones
-  Duration priority_burst = std::chrono::seconds(10);  // the most of that at a time
+  Duration priority_burst = std::chrono::seconds(10);  // the most of that time in one go
   Duration yield_deadline = std::chrono::seconds(30);  // from the first close to drained
   bool stop_at_deadline = false;
   // How long a process that cannot answer may have memory that another lease needs. Then the lease
@@ -45,8 +45,8 @@ struct Settings {
   // How long other leases may wait for the work of a lease to end, or for its memory to move. Then
   // the lease ends. Zero: for ever.
   Duration longest_drain = std::chrono::minutes(10);
-  // How long draining may make no progress before a submission is let through. Multiplied by four
-  // each time that it did not help.
+  // How long draining may make no progress before a submission is let through. After each
+  // submission that did not help, this time is multiplied by four.
   Duration drain_patience = std::chrono::milliseconds(10);
   Duration calm = std::chrono::seconds(1);   // how long all must fit before turns end
   Duration retry = std::chrono::seconds(1);  // after a move that failed
@@ -57,7 +57,7 @@ struct LeaseTerms {
   struct Gpu {
     GpuUuid uuid;
     Bytes limit;
-    std::optional<Bytes> soft_limit{};  // a lease above it goes after all that are not
+    std::optional<Bytes> soft_limit{};  // a lease above it comes after all leases that are not
     Bytes oversize{};                   // beside the limit, in host memory for good
     bool operator==(const Gpu&) const = default;
   };
@@ -190,7 +190,7 @@ struct AnswerGrow {
   GpuUuid gpu;
   std::uint32_t seq = 0;
   GrowAnswer answer = GrowAnswer::kGranted;
-  Bytes to_host{};  // of a refusal: if so much is asked for as host memory, the rest fits
+  Bytes to_host{};  // of a refusal: if this much is requested as host memory, the rest fits
   bool operator==(const AnswerGrow&) const = default;
 };
 enum class Trouble {

@@ -44,7 +44,7 @@ TEST_F(OversizeTest, MemoryBeyondTheLimitMayLieInHostMemory) {
   EXPECT_EQ(hosted(kLeaseA), gib(20));
 }
 
-TEST_F(OversizeTest, NobodyHasMoreOfItThanItsLeaseMay) {
+TEST_F(OversizeTest, HostMemoryIsBoundedByEachLease) {
   ASSERT_TRUE(make(kLeaseA, kA, gib(70), gib(40)));
   EXPECT_EQ(ask(kA, gib(41), true).answer, GrowAnswer::kRefusedLimit);
   EXPECT_EQ(ask(kA, gib(40), true).answer, GrowAnswer::kGranted);
@@ -62,7 +62,7 @@ TEST_F(OversizeTest, ShareInHostMemoryIsWholePages) {
   EXPECT_EQ(ask(kA, gib(70)).to_host, mib(2));
 }
 
-TEST_F(OversizeTest, HostMemoryIsReservedForItFromItsStartToItsEnd) {
+TEST_F(OversizeTest, HostMemoryIsReservedFromStartToEndOfTheLease) {
   ASSERT_TRUE(make(kLeaseA, kA, gib(70), gib(60)));
   const auto refused = make(kLeaseB, kB, gib(70), gib(41));
   ASSERT_FALSE(refused);

@@ -28,12 +28,12 @@ class ResidencyRules {
   // Whether host memory could hold all memory of the lease, beside what has to be kept for others.
   bool host_could_hold(LeaseId lease) const;
   // Whether the lease would fit if it were no longer aside, and host memory could still hold all
-  // that could be out.
+  // that could be evicted.
   bool could_come_back(LeaseId lease) const;
 
  private:
   bool fits(LeaseId lease, GpuSlot gpu) const;
-  Bytes largest(GpuSlot gpu) const;     // the most that a lease has, of those not aside
+  Bytes largest(GpuSlot gpu) const;     // the most of one lease, except leases put aside
   Bytes told_wired(GpuSlot gpu) const;  // the wired memory that was asked for
   bool host_has_room_for(const Residency& after) const;
   bool takes_from_others(LeaseId lease, GpuSlot gpu, Bytes more) const;

@@ -10,7 +10,7 @@
 
 namespace gpurota::sched {
 
-// Time: when turns begin on a GPU, who has had how much, budgets of priorities.
+// Time: when turns begin on a GPU, how much time each lease has had, and the budgets of priorities.
 
 namespace {
 
@@ -71,8 +71,8 @@ void keep_clocks(TurnTable& table) {
   }
 }
 
-// A tenant counts as busy until it has answered an order. Being busy for an order says nothing
-// about its work, so a pause continues meanwhile.
+// A tenant counts as busy until it has answered an order. A tenant that is busy only with an order
+// may have no work, so its pause continues meanwhile.
 void keep_pauses(TurnTable& table, LeaseState& lease) {
   bool working = false;
   bool unknown = false;
@@ -327,8 +327,8 @@ void finish_leaving(TurnTable& table, LeaseState& lease) {
 // A kernel may wait for a launch that waits at the gate. One submission passes at a time. Tenants
 // that have drained come first: a submission of theirs adds nothing to the work that has to drain.
 // The same tenant continues as long as it keeps draining (it catches up with the others). Otherwise
-// draining has to stand still for a while first, which grows, so that long kernels are not fed for
-// ever.
+// a submission passes only when draining has made no progress for a while. The time grows, so that
+// long kernels do not get new work for ever.
 void let_through(TurnTable& table, LeaseState& lease) {
   Letting& letting = lease.letting;
   TenantId best{};
@@ -408,10 +408,11 @@ void serve_growth(TurnTable& table, LeaseState& lease, TenantId id, GpuSlot gpu)
   }
 }
 
-// Blocks of up to a piece come back whole, and room into which no block fits is given back. So give
-// room in whole pieces. Give less only if it is all that is missing and nothing is coming:
-// otherwise a block may be left over that is larger than the rest of the room. A tenant that still
-// moves memory out by an earlier order gets no room, since it would only keep that from others.
+// A tenant restores whole blocks of up to a piece, and gives back room into which no block fits. So
+// give room in whole pieces. Give less only if that is all the missing memory and nothing is
+// coming: otherwise a block may be left over that is larger than the rest of the room. A tenant
+// that still moves memory out by an earlier order gets no room, as it would only keep the room from
+// others.
 void give_room(TurnTable& table, LeaseState& lease, GpuSlot gpu) {
   if (std::find(lease.gpus.begin(), lease.gpus.end(), gpu) == lease.gpus.end()) return;
   for (TenantId id : lease.tenants) {
@@ -543,12 +544,12 @@ void move_memory(TurnTable& table) {
 
 namespace {
 
-// An order that found nothing to move is tried again sooner than one that failed: mostly the tenant
-// has freed the memory, and is about to say so.
+// An order that found nothing to move is tried again sooner than one that failed: usually the
+// tenant has freed the memory, and is about to report that.
 constexpr int kSoonerIfNothingMoved = 20;
 
-// A tenant's open requests for memory, at most: more than a program has threads. Further ones are
-// refused.
+// The most open requests for memory of a tenant, more than a program has threads. Further requests
+// are refused.
 constexpr std::size_t kMostGrowth = 4096;
 
 // A tenant that moves 16 MiB a second, as a machine that swaps does, owes nothing.
@@ -586,7 +587,7 @@ void apply(TurnTable& table, const AddTenant& event) {
   if (const auto before = table.tenants.find(event.replaces); before != table.tenants.end()) {
     TenantState& was = before->second;
     owed = std::move(was.moves);
-    // A gate that was shut by an order which was carried out cannot be open again.
+    // If an order to shut the gate was carried out, the gate cannot be open again.
     open = open && (was.gate_open || !was.answered());
   }
   // Remove the old tenant and add the new one in one step: otherwise others would be given the room
@@ -612,7 +613,7 @@ void apply(TurnTable& table, const AddTenant& event) {
     lease->second.phase = Phase::kHolding;
     lease->second.turn_since = table.now;
   }
-  // The tenant may not have heard that its lease's turn is over.
+  // The tenant may not have received the message that its lease's turn is over.
   if (open && lease->second.phase != Phase::kHolding) {
     set_gate(table, event.tenant, GateOrder::kClose);
   }
@@ -777,9 +778,9 @@ void apply(TurnTable& table, const Restored& event) {
   gpu.counts.restored += moved;
   gpu.since_switch.in += moved;
   gpu.since_entering.in += moved;
-  // The tenant had room for any block, or for all of its memory that is out, and has not used it.
-  // The same order now would change nothing. Memory that is still coming by another order counts as
-  // out. Others can have the turn meanwhile, and the memory of this lease that is on the GPU.
+  // The tenant had room for any block, or for all of its evicted memory, and has not used it. The
+  // same order now would change nothing. Memory that is still coming by another order counts as
+  // evicted. Until the retry, other leases can have the turn, and this lease's memory on the GPU.
   const Bytes enough = std::min(held->out(), table.settings.piece);
   lease.moved_nothing = !event.failed && !enough.is_zero() && event.returned >= enough;
   if (!lease.moved_nothing && !event.failed) return;

@@ -31,7 +31,7 @@ bool is_above_soft(const TurnTable& table, const LeaseState& lease) {
 }
 
 int rank(const LeaseState& lease) {
-  constexpr int kBehindAll = 1 << 20;  // further than any two priorities are apart
+  constexpr int kBehindAll = 1 << 20;  // more than the difference of any two priorities
   return lease.terms.priority - (lease.above_soft ? kBehindAll : 0);
 }
 
@@ -52,7 +52,7 @@ bool goes_before(const TurnTable& table, const LeaseState& a, const LeaseState& 
   const double had = a.clock.read(table.now, a.terms.weight);
   const double other_had = b.clock.read(table.now, b.terms.weight);
   if (had != other_had) return had < other_had;
-  // A lease that has the turn gives it to one that has had as much time and wants it.
+  // A lease that has the turn gives it to a waiting lease that has had as much time.
   const TimePoint last = a.clock.running() ? table.now : a.held_last;
   const TimePoint other_last = b.clock.running() ? table.now : b.held_last;
   if (last != other_last) return last < other_last;
@@ -328,10 +328,10 @@ void choose_next(TurnTable& table) {
 }
 
 // Two leases may hold one GPU when turns begin there, or when one of them comes to use another GPU.
-// A lease that waits for memory continues, also when it has been told to leave: its kernels may be
-// unable to end before a thread of its program has that memory. If it cannot leave before it has
-// its memory, the other leases that wait for memory leave, too: the first of them that drains makes
-// room for the others.
+// A lease that waits for memory continues, even if it has to leave: its kernels may be unable to
+// end before a thread of its program has that memory. If it cannot leave before it has its memory,
+// the other leases that wait for memory leave, too: the first of them that drains makes room for
+// the others.
 void resolve_conflicts(TurnTable& table) {
   for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
     if (!table.gpus[i].contended) continue;

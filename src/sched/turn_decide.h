@@ -1,7 +1,7 @@
 // Decides which lease has a turn next, and for how long, and finds what is in the way. Private to
 // src/sched.
 //
-// All but the last three functions only read the table. Those three begin and end turns, by the
+// All but the last three functions only read the table. The last three begin and end turns, by the
 // functions of turn_act.h.
 #pragma once
 
@@ -20,7 +20,7 @@ int rank(const LeaseState& lease);
 int effective_priority(const TurnTable& table, const LeaseState& lease);
 bool goes_before(const TurnTable& table, const LeaseState& a, const LeaseState& b);
 
-// How long a turn lasts, from what moving costs, and how long a holder may be idle.
+// How long a turn lasts, given the cost of moving memory, and how long a holder may be idle.
 
 Duration quantum(const TurnTable& table, const LeaseState& lease);
 Duration idle_before_release(const TurnTable& table, const LeaseState& holder,

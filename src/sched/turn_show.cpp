@@ -15,7 +15,8 @@ void earlier(std::optional<TimePoint>& best, TimePoint when, TimePoint now) {
   if (when > now && when != TimePoint::max() && (!best || when < *best)) best = when;
 }
 
-// When to count again what the lease owes: after a second at most, and sooner if a bound is nearer.
+// When to count the lease's owed time again: after a second at most, and sooner if a bound is
+// nearer.
 Duration owed_step(const TurnTable& table, const LeaseState& lease) {
   Duration step = std::chrono::seconds(1);
   const auto nearer = [&](Duration left) {
@@ -47,9 +48,9 @@ Wait wait_of(const TurnTable& table, const LeaseState& lease) {
 }
 
 // The latest time at which `holder` has to leave for `waiting`. TimePoint::max(): never, while
-// `holder` has work. A holder that has had less time takes quantum after quantum until it has had
-// as much. A holder of higher priority stays until the priority budget is spent. Either leaves
-// earlier if it runs out of work.
+// `holder` has work. A holder that has had less time than `waiting` takes one quantum after another
+// until both have had equal time. A holder of higher priority stays until the priority budget is
+// spent. A holder that runs out of work leaves earlier.
 TimePoint end_of_turn(const TurnTable& table, const LeaseState& holder, const LeaseState& waiting) {
   const Duration turn = quantum(table, holder);
   const double had = holder.clock.read(table.now, holder.terms.weight);

@@ -49,7 +49,7 @@ struct TenantState {
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;
   TimePoint retry_at{};        // no eviction of its memory before then
-  bool moved_nothing = false;  // had nothing to evict; until it reports that it has less
+  bool moved_nothing = false;  // had nothing to evict; until it reports less memory
   std::deque<PendingGrow> growth;
   std::vector<Grow> asked_on_hold;
   std::map<GpuSlot, MoveDebt> moves;
@@ -85,19 +85,19 @@ struct LeaseState {
   std::optional<TimePoint> idle_since;  // neither work nor anything waiting
   Pauses pauses;
   Average cost;                          // of moving for its turns, in seconds
-  std::optional<MoveCost> speed;         // of switches to it, once one was measured
-  TimePoint entering_since{};            // or since its predecessors have drained
+  std::optional<MoveCost> speed;         // of switches to this lease; empty: none was measured
+  TimePoint entering_since{};            // or when its predecessors had drained
   TimePoint turn_since{};                // of the current quantum
   TimePoint closed_at{};                 // when this leaving began
   Duration closed_awake{};               // the same, by TurnTable::awake
   TimePoint held_last{};                 // end of its last turn
   TimePoint retry_at{};                  // does not enter before then: memory did not come back
-  bool moved_nothing = false;            // a restore did; until a tenant reports that it has less
+  bool moved_nothing = false;            // by a restore; until a tenant reports less memory
   std::optional<TimePoint> waits_since;  // wants, and has no turn
   Letting letting;
   bool aside = false;     // see Turns::set_aside
   bool backfill = false;  // holds GPUs that are kept for another lease, until that one can have all
-  bool reported = false;  // that it does not yield
+  bool reported = false;  // its not yielding was reported
   std::optional<TimePoint> no_room_since;  // wants, and does not fit beside unmovable memory
   bool no_room_reported = false;
   bool is_held_up = false;  // at the last check: needs memory of processes that cannot answer
@@ -108,7 +108,7 @@ struct LeaseState {
 
 struct Moved {
   Bytes in, out;
-  Bytes clean;      // of out: not copied, as host memory had it already
+  Bytes clean;      // part of `out` not copied, as host memory had it already
   Duration took{};  // that leases took to enter, also where that was abandoned
 };
 
@@ -132,11 +132,11 @@ struct GpuState {
   std::optional<TimePoint> fits_since;
   PriorityBudget budget;
   bool draining = false;  // the budget: a lease of lower priority is held back
-  bool spent = false;     // the budget, or that of a GPU that a lease needs together with this
+  bool spent = false;     // the budget, or that of a GPU needed together with this one
   MoveCost cost;
   LeaseId last_holder;
   MoveCounts counts;
-  Moved since_switch;    // in no switch yet; each byte is in exactly one later
+  Moved since_switch;    // not yet in a switch; each byte will be in exactly one
   Moved since_entering;  // since a lease last began to enter
   std::deque<SwitchRecord> switches;
   std::optional<TimePoint> over_since;  // more is used than its capacity

@@ -65,8 +65,8 @@ void watch_debts(TurnTable& table, LeaseState& lease) {
 
 namespace {
 
-// Whether this lease and another one each wait for memory of the other, and neither can end before
-// that.
+// Whether this lease and another one each wait for memory of the other, so that neither can end its
+// work.
 bool is_deadlocked(const TurnTable& table, const LeaseState& lease) {
   return std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](GpuSlot gpu) {
     const auto is_other = [&](const auto& entry) {

@@ -2,10 +2,10 @@
 // and reports a GPU that holds more than its capacity. Private to src/sched.
 //
 // A tenant owes two things: the end of its work once its gate is shut, and the moves that it was
-// ordered to make. The time in which it owes them counts only while another lease waits, while the
-// tenant can answer (a stopped one has a bound of its own: watch_stopped), and while the scheduler
-// itself runs: no step adds more than kMostStep, so a machine that was suspended, or a daemon that
-// was stopped, ends nobody.
+// ordered to make. Time counts as owed only while another lease waits and while the tenant can
+// answer (a stopped tenant has a bound of its own: watch_stopped). Time in which the scheduler does
+// not run does not count: no step adds more than kMostStep. So no lease ends because the machine
+// was suspended or the daemon was stopped.
 #pragma once
 
 #include "sched/turn_table.h"
@@ -18,8 +18,8 @@ inline constexpr Duration kNoRoomLasts = std::chrono::seconds(2);
 
 // Counts the time since the last event. To be called before an event changes anything.
 void advance_time(TurnTable& table, TimePoint now);
-// Reports a lease that has owed for half of Settings::longest_drain; ends one that has owed for all
-// of it.
+// Reports a lease that has owed for half of Settings::longest_drain, and ends it after all of that
+// time.
 void watch_debts(TurnTable& table, LeaseState& lease);
 
 void watch_excess(TurnTable& table);

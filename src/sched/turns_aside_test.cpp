@@ -1,4 +1,4 @@
-// Leases that are put aside, as a filler is whose GPU is needed.
+// Leases that are put aside, like a filler whose GPU is needed.
 #include "sched/turns.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ class AsideTest : public testing::Test {
   std::set<TenantId> open, works, stuck;
 };
 
-TEST_F(AsideTest, AllItHasGoesOutAlthoughItFitsAndNobodyElseIsThere) {
+TEST_F(AsideTest, AllMemoryIsEvictedEvenIfTheLeaseIsAlone) {
   add(kFillerLease, kFiller, gib(70));
   work(kFiller);
   ASSERT_TRUE(runs(kFiller));
@@ -111,7 +111,7 @@ TEST_F(AsideTest, ALeaseComesBackWholeWhenItIsTakenBack) {
   EXPECT_TRUE(runs(kFiller));
 }
 
-TEST_F(AsideTest, AnIdleOneComesBackToo) {
+TEST_F(AsideTest, IdleLeaseComesBackToo) {
   add(kFillerLease, kFiller, gib(70));
   aside(true);
   aside(false);
@@ -119,7 +119,7 @@ TEST_F(AsideTest, AnIdleOneComesBackToo) {
   EXPECT_EQ(resident(), gib(70));
 }
 
-TEST_F(AsideTest, NothingMovesBeforeItsWorkHasDrained) {
+TEST_F(AsideTest, NothingMovesBeforeTheWorkHasDrained) {
   add(kFillerLease, kFiller, gib(70));
   work(kFiller);
   stuck.insert(kFiller);
@@ -134,7 +134,7 @@ TEST_F(AsideTest, NothingMovesBeforeItsWorkHasDrained) {
   EXPECT_EQ(resident(), Bytes());
 }
 
-TEST_F(AsideTest, ALeaseThatComesMeanwhileHasTheGpuToItselfAndTakesNoTurns) {
+TEST_F(AsideTest, NewLeaseHasTheGpuAloneWithoutTurns) {
   add(kFillerLease, kFiller, gib(70));
   work(kFiller);
   aside(true);
@@ -147,7 +147,7 @@ TEST_F(AsideTest, ALeaseThatComesMeanwhileHasTheGpuToItselfAndTakesNoTurns) {
   EXPECT_FALSE(runs(kFiller));
 }
 
-TEST_F(AsideTest, ThePartOfTheGpuForTurnsMayShrinkBelowWhatItHas) {
+TEST_F(AsideTest, CapacityMayShrinkBelowTheMemoryOfALeaseAside) {
   add(kFillerLease, kFiller, gib(70));
   EXPECT_FALSE(turns.set_gpu({kGpu, gib(20), TurnsMode::kAuto, {}}));
   aside(true);
@@ -165,7 +165,7 @@ TEST_F(AsideTest, RequestsOfAMovedFillerAreGrantedAfterItsReturn) {
   EXPECT_EQ(resident(), gib(15));
 }
 
-TEST_F(AsideTest, HostMemoryHasToHoldAllOfItAndIsKeptForIt) {
+TEST_F(AsideTest, HostMemoryIsReservedForAllMemoryOfALeaseAside) {
   Settings settings;
   settings.host_budget = gib(60);
   turns.set(settings);
@@ -221,7 +221,7 @@ TEST_F(AsideTest, AMoveThatFailsIsTriedAgainAndLosesNothing) {
   EXPECT_EQ(resident(), Bytes());
 }
 
-TEST_F(AsideTest, ADaemonThatHasRestartedLeavesItApartAndClosesTheGateThatItFindsOpen) {
+TEST_F(AsideTest, RestartedDaemonKeepsTheLeaseAsideAndClosesItsGate) {
   LeaseTerms terms;
   terms.id = kFillerLease;
   terms.gpus = {{kGpu, gib(78)}};

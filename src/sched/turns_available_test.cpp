@@ -25,7 +25,7 @@ class AvailableTest : public TurnsTest {
   }
 };
 
-TEST_F(AvailableTest, IsTheLimitWhileNobodyHasAnythingThatCannotMove) {
+TEST_F(AvailableTest, IsTheLimitWithoutWiredMemoryOfOthers) {
   add(kLeaseA, {kA}, gib(30));
   add(kLeaseB, {kB}, gib(70));
   EXPECT_EQ(turns.available(kLeaseA, kGpu0), gib(48));
@@ -72,7 +72,7 @@ TEST_F(AvailableTest, IsTheFreeMemoryWhereTurnsAreOff) {
   expect_exact(kLeaseA, kA);
 }
 
-TEST_F(AvailableTest, OfALeaseThatIsNotThereIsNothing) {
+TEST_F(AvailableTest, IsZeroForAnUnknownLease) {
   EXPECT_EQ(turns.available(kLeaseC, kGpu0), Bytes());
   add(kLeaseA, {kA}, gib(30));
   EXPECT_EQ(turns.available(kLeaseA, GpuUuid{"GPU-nowhere"}), Bytes());

@@ -52,7 +52,7 @@ double held(std::uint64_t leases, Bytes capacity, Shape shape) {
 class TurnsBlocks : public ::testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Leases, TurnsBlocks, ::testing::Range(2UL, 2UL + testing::effort(5UL)));
 
-TEST_P(TurnsBlocks, OfManySizesAreNoReasonToHoldTheGpuForLess) {
+TEST_P(TurnsBlocks, BlockSizesDoNotReduceTheTimeOfALease) {
   for (const Bytes capacity : {gib(10), gib(13)}) {
     const double equal = held(GetParam(), capacity, Shape::kEqual);
     for (const Shape shape : {Shape::kLlama, Shape::kTorch, Shape::kVllm, Shape::kOdd}) {
@@ -65,7 +65,7 @@ TEST_P(TurnsBlocks, OfManySizesAreNoReasonToHoldTheGpuForLess) {
   }
 }
 
-TEST(Cutter, CutsAllOfItInBlocksOfAPieceAtMost) {
+TEST(Cutter, CutsAllMemoryIntoBlocksOfAPieceAtMost) {
   std::mt19937_64 random(1);
   for (const Shape shape :
        {Shape::kEqual, Shape::kLlama, Shape::kTorch, Shape::kVllm, Shape::kOdd}) {

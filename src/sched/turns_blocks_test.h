@@ -13,7 +13,7 @@ struct Block {
   Bytes size;
   bool out = false;
   bool moving = false;
-  bool freed = false;  // while it was moved: ends with the move
+  bool freed = false;  // during its move; it disappears when the move ends
 };
 using Blocks = std::list<Block>;
 
@@ -53,7 +53,7 @@ class Cutter {
       if (layer % 8 == 0) allocate(1);
     }
   }
-  // Weights, and nearly all the rest in a few allocations for keys and values.
+  // Allocates the weights, and then nearly all the rest in a few blocks for keys and values.
   void cut_vllm(std::mt19937_64& random) {
     const Bytes cache(left_.count() / 4 * 3);
     while (left_ > cache) allocate(torch_size(random));

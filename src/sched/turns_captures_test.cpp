@@ -23,7 +23,7 @@ class Captures : public TurnsTest {
   }
 };
 
-TEST_F(Captures, ALeaseThatCanDrainMakesRoomForACaptureThoughItWaitsItself) {
+TEST_F(Captures, WaitingLeaseThatCanDrainMakesRoomForACapture) {
   begin_turns_while_a_captures();
   pass(seconds(1));
   ASSERT_FALSE(of<AnswerGrow>().empty()) << "each waits for the other";
@@ -36,7 +36,7 @@ TEST_F(Captures, ALeaseThatCanDrainMakesRoomForACaptureThoughItWaitsItself) {
 
 // Neither lease can have its memory before the other has ended: one of them is refused, each time
 // it asks.
-TEST_F(Captures, OfTwoThatCannotDrainOneIsRefusedAtItsDeadline) {
+TEST_F(Captures, OneOfTwoLeasesThatCannotDrainIsRefusedAtItsDeadline) {
   stuck.insert(kB);
   begin_turns_while_a_captures();
   pass(seconds(29));

@@ -48,7 +48,7 @@ TEST_F(TurnDebtsTest, SilentTenantIsWarnedAtHalfTimeAndItsLeaseEndsOnce) {
   EXPECT_EQ(ends()[0].trouble, Trouble::kNotYielding);
 }
 
-TEST_F(TurnDebtsTest, ATenantThatAnswersAndIsBusyForEverLosesItsLeaseToo) {
+TEST_F(TurnDebtsTest, EndlesslyBusyTenantLosesItsLease) {
   let_b_keep_its_turn();
   stuck.insert(kB);
   say(kB);
@@ -59,7 +59,7 @@ TEST_F(TurnDebtsTest, ATenantThatAnswersAndIsBusyForEverLosesItsLeaseToo) {
   EXPECT_LE(took, minutes(12));
 }
 
-TEST_F(TurnDebtsTest, AKernelOfFiveMinutesIsLetEnd) {
+TEST_F(TurnDebtsTest, KernelOfFiveMinutesMayEnd) {
   let_b_keep_its_turn();
   for (int i = 0; i < 5; ++i) {
     stuck.insert(kB);
@@ -82,7 +82,7 @@ TEST_F(TurnDebtsTest, NothingIsOwedWhileNobodyWaits) {
   EXPECT_TRUE(ends().empty());
 }
 
-TEST_F(TurnDebtsTest, AMachineThatWasSuspendedEndsNobody) {
+TEST_F(TurnDebtsTest, SuspendedMachineEndsNoLease) {
   let_b_keep_its_turn();
   stuck.insert(kB);
   say(kB);
@@ -110,7 +110,7 @@ TEST_F(TurnDebtsTest, AStoppedProcessOwesNoTimeForASuspensionOfTheMachine) {
   EXPECT_EQ(ends()[0].trouble, Trouble::kUnreachable);
 }
 
-TEST_F(TurnDebtsTest, EvictionsThatAllFailHaveAnEnd) {
+TEST_F(TurnDebtsTest, LeaseEndsIfAllItsEvictionsFail) {
   add_two_that_do_not_fit();
   failing.insert(kB);
   work(kA);
@@ -120,7 +120,7 @@ TEST_F(TurnDebtsTest, EvictionsThatAllFailHaveAnEnd) {
   EXPECT_GE(took, minutes(9));
 }
 
-TEST_F(TurnDebtsTest, EvictionsThatAreAllGivenBackHaveAnEnd) {
+TEST_F(TurnDebtsTest, LeaseEndsIfAllItsEvictionsAreGivenBack) {
   add_two_that_do_not_fit();
   hollow.insert(kB);
   work(kA);
@@ -129,7 +129,7 @@ TEST_F(TurnDebtsTest, EvictionsThatAreAllGivenBackHaveAnEnd) {
   EXPECT_EQ(ends()[0].lease, kLeaseB);
 }
 
-TEST_F(TurnDebtsTest, AlsoWhereTheTenantHasTurnsBetween) {
+TEST_F(TurnDebtsTest, LeaseEndsIfEvictionsFailAlsoWithTurnsBetween) {
   add_two_that_do_not_fit();
   failing.insert(kB);
   work(kB);
@@ -139,7 +139,7 @@ TEST_F(TurnDebtsTest, AlsoWhereTheTenantHasTurnsBetween) {
   EXPECT_EQ(ends()[0].lease, kLeaseB);
 }
 
-TEST_F(TurnDebtsTest, OneEvictionThatFailedIsForgivenWithTheNextThatDoesNot) {
+TEST_F(TurnDebtsTest, FailedEvictionIsForgivenAfterASuccessfulOne) {
   add_two_that_do_not_fit();
   let_b_begin();
   for (int i = 0; i < 40; ++i) {
@@ -152,7 +152,7 @@ TEST_F(TurnDebtsTest, OneEvictionThatFailedIsForgivenWithTheNextThatDoesNot) {
 }
 
 // Tenant A has the turn, gets room, and restores nothing.
-TEST_F(TurnDebtsTest, ATenantThatNeverComesInHasAnEnd) {
+TEST_F(TurnDebtsTest, LeaseEndsIfItsTenantNeverRestores) {
   add_two_that_do_not_fit();
   lazy.insert(kA);
   work(kA);
@@ -166,7 +166,7 @@ TEST_F(TurnDebtsTest, ATenantThatNeverComesInHasAnEnd) {
   EXPECT_EQ(ends()[0].lease, kLeaseA);
 }
 
-TEST_F(TurnDebtsTest, ANewConnectionPaysNothing) {
+TEST_F(TurnDebtsTest, ReconnectionDoesNotReduceOwedTime) {
   let_b_keep_its_turn();
   silent.insert(kB);
   TenantId last = kB;
@@ -191,7 +191,7 @@ class PatientTest : public TurnDebtsTest {
   }
 };
 
-TEST_F(PatientTest, ASiteMayWaitForEver) {
+TEST_F(PatientTest, SiteCanWaitForEver) {
   let_b_keep_its_turn();
   silent.insert(kB);
   pass(std::chrono::hours(3));

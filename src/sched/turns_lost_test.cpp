@@ -58,7 +58,7 @@ class LostGpu : public testing::Test {
   Actions done;
 };
 
-TEST_F(LostGpu, OthersTakeTurnsAsBefore) {
+TEST_F(LostGpu, OtherGpusTakeTurnsAsBefore) {
   come_back(kA, kLeaseA, kGpu1, gib(70), gib(70), true);
   come_back(kB, kLeaseB, kGpu0, gib(70), gib(70), true);
   come_back(kC, kLeaseC, kGpu0, gib(70), {}, false);
@@ -77,7 +77,7 @@ TEST_F(LostGpu, MemoryOnALostGpuIsKnownButShownInNoView) {
   EXPECT_EQ(turns.view().size(), 1u) << "only of GPUs that are there";
 }
 
-TEST_F(LostGpu, NothingMovesThereAndNothingIsGivenThere) {
+TEST_F(LostGpu, NothingMovesOrIsGrantedOnALostGpu) {
   come_back(kA, kLeaseA, kGpu1, gib(70), gib(50), false);
   take(turns.handle(TenantStatus{kA, 0, false, 1, 1}, now += seconds(1)));
   EXPECT_FALSE(was_told_to_move(kA));
@@ -92,7 +92,7 @@ TEST_F(LostGpu, NothingMovesThereAndNothingIsGivenThere) {
   EXPECT_FALSE(turns.check_lease(terms)) << "no new lease there";
 }
 
-TEST_F(LostGpu, ALeaseOfBothThatHasNothingOutThereRuns) {
+TEST_F(LostGpu, LeaseWithoutEvictedMemoryOnTheLostGpuRuns) {
   come_back(kD, kLeaseD, kGpu0, gib(70), gib(70), false);
   take(turns.handle(TenantStatus{kD, 0, false, 1, 1}, now += seconds(1)));
   EXPECT_EQ(turns.explain(kLeaseD, now)->phase, Phase::kHolding);

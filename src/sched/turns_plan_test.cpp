@@ -316,9 +316,9 @@ double longest_wait(const Plan& plan) {
     longest_quantum =
         std::max(longest_quantum, std::chrono::duration<double>(*gpu.quantum).count());
   }
-  constexpr double kSwitch = 6;  // moving 80 GiB both ways, draining, letting through
-  // A lease that had more than its part because nobody else could use it makes up for four quanta
-  // at most.
+  constexpr double kSwitch = 6;  // to move 80 GiB both ways, drain, and let submissions through
+  // A lease may have had more than its part because nobody else could use the GPU. The lease makes
+  // up for four quanta of that at most.
   const double others = (turns + 5) * (longest_quantum + kSwitch) * 2;
   return others / (1 - plan.settings.priority_share);
 }

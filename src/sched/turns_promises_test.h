@@ -158,8 +158,8 @@ class Promises : protected Progress {
     }
   }
 
-  // Checks how long processes that do not answer hold up others: they lose their leases one after
-  // the other.
+  // Checks how long a lease waits for memory of processes that do not answer. Their leases end one
+  // after the other.
   void watch_held_up(double dt) {
     const double bound = std::chrono::duration<double>(plan_.settings.stopped_deadline).count();
     if (bound == 0) return;
@@ -222,8 +222,8 @@ class Promises : protected Progress {
     }
   }
 
-  std::vector<Bytes> most_used_;  // since a GPU has more than its capacity
-  double found_at_ = -1e9;        // a GPU was
+  std::vector<Bytes> most_used_;  // while a GPU has more than its capacity
+  double found_at_ = -1e9;        // when a GPU was found again
   std::vector<double> waits_since_;
   std::vector<double> staying_;  // seconds that memory of a lease has stayed although it is aside
   std::vector<double> held_up_;  // seconds that a lease has waited for memory of a stopped process

@@ -67,7 +67,7 @@ TEST_F(ReconnectTest, MissedEndOfATurnIsSentAgain) {
   EXPECT_TRUE(closes(actions, kNew));
 }
 
-TEST_F(ReconnectTest, ATurnIsNotHadByConnectingAgain) {
+TEST_F(ReconnectTest, ReconnectingGivesNoTurn) {
   send(AddTenant{kOther, kLeaseB, {}, false});
   send(TenantStatus{kOld, 1, false, 0, 0});
   for (const Action& action : send(Grow{kOther, kGpu, 1, gib(50), false})) {

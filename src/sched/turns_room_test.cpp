@@ -38,7 +38,7 @@ class RoomTest : public TurnsTest {
   }
 };
 
-TEST_F(RoomTest, ASmallOneGrowsAlthoughALargeOneNoLongerFits) {
+TEST_F(RoomTest, SmallLeaseGrowsAlthoughALargeOneNoLongerFits) {
   add_a_large_one_and_a_small_one();
   let_outsiders_have(gib(6));
   EXPECT_EQ(grow(kB, mib(2)), GrowAnswer::kGranted);
@@ -47,7 +47,7 @@ TEST_F(RoomTest, ASmallOneGrowsAlthoughALargeOneNoLongerFits) {
   EXPECT_EQ(grow(kB, gib(50)), GrowAnswer::kRefusedCapacity) << "nor has this one for so much";
 }
 
-TEST_F(RoomTest, AContextOfTheSmallOneTakesNothingThatTheLargeOneWouldHaveAgain) {
+TEST_F(RoomTest, ContextOfASmallLeaseTakesNoRoomOfALargeOne) {
   add_a_large_one_and_a_small_one();
   let_outsiders_have(gib(6));
   EXPECT_EQ(grow(kB, gib(4), true), GrowAnswer::kGranted);
@@ -105,7 +105,7 @@ class LittleHostMemory : public RoomTest {
 
 // 10 GiB of each lease have to be evicted in turn. Once outsiders have come, host memory has no
 // room for a switch.
-TEST_F(LittleHostMemory, TheTurnIsKeptWhereNothingCanBeMovedOut) {
+TEST_F(LittleHostMemory, TurnIsKeptIfNothingCanBeEvicted) {
   add(kLeaseA, {kA}, gib(45));
   add(kLeaseB, {kB}, gib(45));
   let_b_begin();

@@ -1,7 +1,7 @@
 // Simulates hours of a machine in seconds, from a seed, and checks the promises of Turns.
 //
-// A failure prints its seed and the shortest script that still fails; TURNS_SEEDS=FROM-TO runs
-// others, as many as wanted, each for TURNS_SECONDS of virtual time.
+// A failure prints its seed and the shortest script that still fails. TURNS_SEEDS=FROM-TO runs
+// other seeds, each for TURNS_SECONDS of virtual time.
 #include "sched/turns_world_test.h"
 #include "testing/effort.h"
 
@@ -90,7 +90,7 @@ TEST(TurnsSimulation, PromisesHoldWhenLeasesAllocateInCaptures) {
   simulate_many(random_plan_with_captures);
 }
 
-// A lease may no longer fit then, and waits until it does; other leases are not affected.
+// A lease that no longer fits waits until it fits again; other leases are not affected.
 TEST(TurnsSimulation, PromisesHoldWhenUnmovableMemoryGrowsWithoutAsking) {
   simulate_many(random_plan_with_outsiders);
 }
@@ -101,7 +101,7 @@ TEST(TurnsSimulation, PromisesHoldWhenLeasesHaveMoreMemoryThanTheirGpu) {
   simulate_many(random_plan_with_oversize);
 }
 
-TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
+TEST(TurnsSimulation, SeedsThatFoundBugsPass) {
   if (testing::kSanitized) return;
   // The bugs: a new lease had credit; a turn was over before room for its first memory was made;
   // turns that began repeatedly on one of a lease's two GPUs put it back in the queue for the
@@ -118,10 +118,10 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // The bugs: more was evicted than host memory may take, when a lease was put aside while
-  // another's memory was being evicted for it, and when a lease was taken back beside others that
-  // had been admitted without it; a rank's kernel waited for another's launch when the daemon
-  // ended.
+  // The bugs: more was evicted than host memory may take, both when a lease was put aside while
+  // memory of another lease was being evicted for it, and when a lease was taken back beside leases
+  // that had been admitted without it. And when the daemon ended, a rank's kernel waited for
+  // another rank's launch.
   for (const unsigned seed : {21094u, 30638u, 30655u, 120109u}) {
     const Plan plan = random_plan_with_asides(seed, 3600);
     const Outcome outcome = simulate(plan);
@@ -130,9 +130,9 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
 }
 
 // The bugs: room was given back while more was coming, and counted as unused; less room than a
-// block was given while more was coming; a tenant got room that still evicted; more evictions were
-// ordered than host memory has room for.
-TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
+// block was given while more was coming; a tenant got room while it still evicted; more evictions
+// were ordered than host memory has room for.
+TEST(TurnsSimulation, SeedsThatFoundBugsInBlocksPass) {
   if (testing::kSanitized) return;
   const std::pair<unsigned, double> found[] = {{2, 30}, {17, 600}, {761, 300}};
   for (const auto& [seed, seconds] : found) {
@@ -199,7 +199,7 @@ TEST(TurnsSimulation, MovingTakesItsShareOfTheTimeAndNothingIsIdle) {
   EXPECT_GE(std::accumulate(outcome.run.begin(), outcome.run.end(), 0.0), 0.94 * plan.seconds);
 }
 
-TEST(TurnsSimulation, PausesAreUsedByTheOther) {
+TEST(TurnsSimulation, PausesAreUsedByTheOtherLease) {
   LeasePlan a = busy_lease(1, gib(20), 1);
   LeasePlan b = busy_lease(2, gib(20), 1);
   a.work = b.work = 4.5;
@@ -241,7 +241,7 @@ TEST(TurnsSimulation, AServerThatIsIdleBetweenItsRequestsDoesNotKeepTheTurn) {
 // A server with a request every other second, beside a training, on a bus that is slower than
 // assumed. Until the speed is measured, the training's memory is never restored when the next
 // request comes.
-TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobody) {
+TEST(TurnsSimulation, FrequentShortTurnsOfAHigherPriorityStarveNoLease) {
   LeasePlan server = busy_lease(1, gib(20), 1);
   server.terms.priority = 10;
   server.work = 0.002;

@@ -65,7 +65,7 @@ TEST_F(SoftLimitTest, PredictedStartBehindAHigherPriorityIsAfterItsBudget) {
   EXPECT_GT(now, equal);
 }
 
-TEST_F(SoftLimitTest, ALeaseWithinItsLimitIsAsBefore) {
+TEST_F(SoftLimitTest, LeaseWithinItsLimitIsUnaffected) {
   add_two_that_do_not_fit();
   let_b_begin();
   set_terms(kLeaseB, gib(70));
@@ -84,7 +84,7 @@ TEST_F(SoftLimitTest, ALeaseAboveItsLimitIsNotStarved) {
   EXPECT_LT(share, 0.6);
 }
 
-TEST_F(SoftLimitTest, AboveItNothingIsTakenFromALeaseThatIsAlone) {
+TEST_F(SoftLimitTest, LoneLeaseAboveItsLimitLosesNothing) {
   add(kLeaseA, {kA}, gib(70));
   set_terms(kLeaseA, gib(10));
   work(kA);
@@ -93,7 +93,7 @@ TEST_F(SoftLimitTest, AboveItNothingIsTakenFromALeaseThatIsAlone) {
   EXPECT_EQ(of<Evict>().size(), 0u);
 }
 
-TEST_F(SoftLimitTest, BelowItAgainItIsLikeTheOthers) {
+TEST_F(SoftLimitTest, LeaseBelowItsLimitAgainIsTreatedEqually) {
   add_two_that_do_not_fit();
   let_b_begin();
   set_terms(kLeaseB, gib(60));
@@ -133,7 +133,7 @@ TEST_F(SoftLimitTest, TheNearestQuantumCounts) {
   EXPECT_GE(quantum_of(kLeaseA), Settings{}.least_quantum);
 }
 
-TEST_F(SoftLimitTest, AQuantumThatIsSetWhileAllFitsIsTheOneThatWouldHold) {
+TEST_F(SoftLimitTest, QuantumThatWouldApplyIsShownWhileAllFits) {
   add(kLeaseA, {kA}, gib(10));
   (void)turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(7)});
   (void)turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, seconds(3)});

@@ -146,7 +146,7 @@ class Tenants : protected Timeline {
   }
 
   void pass_one(Tenant* t) {
-    if (t->busy) return;  // what it adds is done before what it has to drain
+    if (t->busy) return;  // the new work ends before the work that has to drain
     t->busy = true;
     t->busy_since = now_;
     if (t->owes > 0 && --t->owes == 0) pay(t);

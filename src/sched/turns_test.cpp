@@ -94,7 +94,7 @@ TEST_F(TurnsTest, ATenantAtWorkBehindAShutGateDisturbsNobody) {
   EXPECT_TRUE(of<SetGate>().empty());
 }
 
-TEST_F(TurnsTest, APauseThatATurnIsTakenAwayInIsOnePause) {
+TEST_F(TurnsTest, PauseDuringWhichTheTurnEndsIsOnePause) {
   restoring_takes = seconds(1);
   add_two_that_do_not_fit();
   work(kA);
@@ -244,7 +244,7 @@ TEST_F(TurnsTest, StoppedTenantThatBlocksOthersForLongLosesItsLease) {
   EXPECT_TRUE(holds(kLeaseB));
 }
 
-TEST_F(TurnsTest, AStoppedTenantIsSkippedAndItsMemoryNotCountedOn) {
+TEST_F(TurnsTest, StoppedTenantIsSkippedAndItsMemoryNotExpected) {
   add(kLeaseA, {kA}, gib(50));
   add(kLeaseB, {kB}, gib(50));
   add(kLeaseC, {kC}, gib(20));
@@ -328,7 +328,7 @@ class Collective : public TurnsTest {
   }
 };
 
-TEST_F(Collective, TheRankThatHasDrainedIsLetThroughOneByOneUntilTheOtherDrains) {
+TEST_F(Collective, DrainedRankSubmitsOneByOneUntilTheOtherDrains) {
   close_with_a_stuck_rank();
   silent.insert(kA2);  // answers one by one, below
   pass(milliseconds(50));
@@ -345,7 +345,7 @@ TEST_F(Collective, TheRankThatHasDrainedIsLetThroughOneByOneUntilTheOtherDrains)
   EXPECT_TRUE(holds(kLeaseB));
 }
 
-TEST_F(Collective, LongKernelsAreNotFedForEver) {
+TEST_F(Collective, LongKernelsDoNotGetNewWorkForEver) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
   add(kLeaseA, {kA}, gib(70));
   add(kLeaseB, {kB}, gib(70));
@@ -372,7 +372,7 @@ TEST_F(Collective, AThreadThatWaitsForMemoryWhileItsLeaseLeavesGetsIt) {
   EXPECT_TRUE(holds(kLeaseB));
 }
 
-TEST_F(TurnsTest, ATurnIsOfAllTenantsOnAllGpus) {
+TEST_F(TurnsTest, TurnCoversAllTenantsOnAllGpus) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
   ASSERT_TRUE(turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, seconds(1)}));
   add(kLeaseA, {kA, kA2}, gib(30), {kGpu0, kGpu1});
@@ -414,7 +414,7 @@ TEST_F(TurnsTest, RoomThatATenantGivesBackUnusedIsNotOfferedAgainAtOnce) {
   EXPECT_TRUE(holds(kLeaseA));
 }
 
-TEST_F(TurnsTest, ADeadTenantsMemoryCountsUntilItIsBack) {
+TEST_F(TurnsTest, MemoryOfADeadTenantCountsUntilItIsFree) {
   add(kLeaseA, {kA}, gib(70));
   work(kA);
   send(TenantDied{kA});
@@ -425,7 +425,7 @@ TEST_F(TurnsTest, ADeadTenantsMemoryCountsUntilItIsBack) {
   EXPECT_EQ(of<AnswerGrow>().size(), 2u);
 }
 
-TEST_F(TurnsTest, ANewDaemonLetsTheHolderGoOn) {
+TEST_F(TurnsTest, NewDaemonLetsTheHolderContinue) {
   const std::vector<TenantMemory> here{{kGpu0, gib(70), gib(70), mib(600)}};
   const std::vector<TenantMemory> out{{kGpu0, gib(70), gib(8), mib(600)}};
   begin_anew();
@@ -445,7 +445,7 @@ TEST_F(TurnsTest, ANewDaemonLetsTheHolderGoOn) {
 
 // A process that has not connected again counts as an outsider, which cannot move. There is room
 // once the process is a tenant again.
-TEST_F(TurnsTest, ANewDaemonJudgesNoGrowthBeforeEverybodyIsBack) {
+TEST_F(TurnsTest, NewDaemonAnswersNoGrowthBeforeTenantsReconnect) {
   begin_anew();
   turns.set_outsiders(kGpu0, gib(70));
   send(AddTenant{kB, kLeaseB, {}, false});

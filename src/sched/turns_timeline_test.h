@@ -36,8 +36,8 @@ struct Growth {
   Bytes bytes;
   bool wired = false;
   bool hosted = false;
-  Bytes rest{};   // to be asked for once this is had, in GPU memory
-  int tries = 0;  // in which others were faster
+  Bytes rest{};   // to request in GPU memory once this is granted
+  int tries = 0;  // that failed because others were faster
 };
 
 struct Tenant {
@@ -57,11 +57,11 @@ struct Tenant {
   std::uint32_t gate_seq = 0;
   double work_left = 0;
   double busy_since = 0;
-  double asked_at = -1;  // when the request came that it works at; before the first: none
+  double asked_at = -1;  // when its current request came; negative: none yet
   int owes = 0;          // submissions of its own that a sibling's kernel waits for
   bool stuck = false;
   bool captures =
-      false;  // a graph: its work does not end before that does, nor that before it has its memory
+      false;  // records a graph: the graph needs its memory to end, and its work needs the graph
   long shift = 0;                            // outdates timers of an earlier state
   std::vector<std::function<void()>> inbox;  // while stopped
   std::uint32_t grow_seq = 0;

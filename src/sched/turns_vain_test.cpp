@@ -20,7 +20,7 @@ class VainTurns : public TurnsTest {
 
 // A tenant that, for example, was granted memory but has not made it can evict nothing until it
 // reports that. Repeated orders would keep both sides busy.
-TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
+TEST_F(VainTurns, TenantWithNothingToEvictIsNotAskedRepeatedly) {
   let_b_need_a(hollow);
   pass(seconds(1));
   EXPECT_GE(evictions[kA], 2) << "but now and then";
@@ -33,7 +33,7 @@ TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
 }
 
 // A tenant that does not use its room can still be evicted: others need not wait for the retry.
-TEST_F(VainTurns, ATenantThatBringsNothingBackDelaysNoOther) {
+TEST_F(VainTurns, TenantThatRestoresNothingDelaysNoOther) {
   add_two_that_do_not_fit();
   unused.insert(kA);
   work(kB);
@@ -60,7 +60,7 @@ TEST_F(VainTurns, ATenantThatReportsLessThanItsRoomContinuesAtOnce) {
   EXPECT_TRUE(holds(kLeaseA));
 }
 
-TEST_F(VainTurns, AFailedEvictionIsReportedAndAnotherGivesOrItIsTriedAgain) {
+TEST_F(VainTurns, FailedEvictionIsReportedAndRetried) {
   let_b_need_a(failing);
   pass(milliseconds(100));
   EXPECT_EQ(of<ReportTrouble>().at(0).trouble, Trouble::kMoveFailed);

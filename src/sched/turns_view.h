@@ -30,7 +30,7 @@ struct LeaseView {
   LeaseId lease;
   Phase phase = Phase::kApart;
   bool takes_turns = false;
-  bool above_soft = false;  // its soft limit: all leases that are not go first
+  bool above_soft = false;  // its soft limit, so all leases that are not go first
   Wait wait = Wait::kNothing;
   LeaseId behind;    // the holder that it waits for, or whose process cannot answer; 0: none
   TenantId process;  // that cannot answer; 0: none
@@ -56,7 +56,7 @@ struct GpuView {
   LeaseId holder;                     // 0: none, or no turns are taken
   std::vector<LeaseId> waiting;       // in order
   std::deque<SwitchRecord> switches;  // newest last
-  Moved since_switch;                 // what is in none of `switches` yet
+  Moved since_switch;                 // not yet in any of `switches`
   MoveCounts counts;
 };
 

@@ -1,7 +1,9 @@
 // A simulated machine for Turns: tenants that submit, pause, allocate, drain, move memory piece by
-// piece, stop, die and fail, with messages that take time. Virtual time, one seed, no surprises.
+// piece, stop, die and fail, with messages that take time. Time is virtual, and a seed decides
+// everything.
 //
-// Outside events are a script, so that a failure can be cut down to the few lines that cause it.
+// Events from outside are lines of a script, so that a failure can be reduced to the few lines that
+// cause it.
 #pragma once
 
 #include "sched/turns.h"
@@ -28,12 +30,12 @@ struct LeasePlan {
   Bytes wired;              // of each tenant, on each GPU
   double work = 0;          // seconds of GPU work between pauses; 0: never pauses
   double pause = 0;         // seconds of pause
-  double period = 0;        // instead of a pause: a request so often, answered or not
+  double period = 0;        // instead of pauses: requests at this interval, answered or not
   double kernel = 0.01;     // how long draining takes at most
   bool collective = false;  // its tenants' kernels wait for each other's
   bool churns = false;      // frees and allocates
-  bool captures = false;    // at times its work ends only once it has the memory that it asks for
-  bool doubted = false;     // what it reports as evicted is there until the next sample
+  bool captures = false;    // at times its work cannot end before it gets memory
+  bool doubted = false;     // memory reported as evicted stays until the next sample
   Shape shape = Shape::kAny;
   bool operator==(const LeasePlan&) const = default;
 };
@@ -96,25 +98,27 @@ Outcome simulate(const Plan& plan);
 // The longest time that a lease that can run may wait: the turns of all others, by weight, and the
 // time that priorities may take.
 double longest_wait(const Plan& plan);
-// The same plan with as little of its script as still fails.
+// The plan with its script reduced to the lines that are needed to fail.
 Plan cut_down(const Plan& plan);
 Plan random_plan(unsigned seed, double seconds);
-// As random_plan(), with leases that are put aside for a while.
+// Like random_plan(), with leases that are put aside for a while.
 Plan random_plan_with_asides(unsigned seed, double seconds);
-// As random_plan_with_asides(), with GPUs that are lost, and perhaps come back.
+// Like random_plan_with_asides(), with GPUs that are lost and perhaps come back.
 Plan random_plan_with_losses(unsigned seed, double seconds);
-// As random_plan(), with memory in blocks as programs have it.
+// Like random_plan(), with memory in blocks, as programs have it.
 Plan random_plan_with_blocks(unsigned seed, double seconds);
-// As random_plan_with_blocks(), with doubted tenants, whose evictions count only once they are
-// sampled.
+// Like random_plan_with_blocks(), with doubted tenants. An eviction by such a tenant counts only
+// once a sample shows it.
 Plan random_plan_with_doubts(unsigned seed, double seconds);
-// As random_plan_with_blocks(), with processes that are stopped for good, and a bound for that.
+// Like random_plan_with_blocks(), with processes that are stopped for good, and a bound on the wait
+// for them.
 Plan random_plan_with_endless_stops(unsigned seed, double seconds);
-// As random_plan_with_blocks(); memory that cannot be moved grows and shrinks without asking.
+// Like random_plan_with_blocks(), with processes that take and free unmovable memory without
+// asking.
 Plan random_plan_with_outsiders(unsigned seed, double seconds);
-// As random_plan_with_blocks(), with leases that record graphs, and allocate in them.
+// Like random_plan_with_blocks(), with leases that allocate memory while they record graphs.
 Plan random_plan_with_captures(unsigned seed, double seconds);
-// As random_plan_with_asides(), with oversize leases and less host memory.
+// Like random_plan_with_asides(), with oversize leases and less host memory.
 Plan random_plan_with_oversize(unsigned seed, double seconds);
 
 }  // namespace gpurota::sched::testing_world

@@ -16,8 +16,8 @@ Plan plan(WallTime since, WallTime until, WallTime now, std::size_t most_points)
   const std::int64_t oldest = step_of(now, shape.step) - shape.rows + 1;
   plan.first = std::max(step_of(since, shape.step), oldest);
   plan.end = std::max(plan.first, step_of(until, shape.step) + 1);
-  // Points begin at multiples of their length. So the first may have fewer steps, and there is one
-  // point more.
+  // Points begin at multiples of their length. So the first point may have fewer steps than the
+  // others, and there may be one more point than the division gives.
   const auto most = static_cast<std::int64_t>(std::max<std::size_t>(most_points, 2));
   const std::int64_t steps = plan.end - plan.first;
   if (steps > most) plan.group = (steps + most - 2) / (most - 1);

@@ -12,7 +12,7 @@ using std::chrono::seconds;
 const GpuUuid kGpu{"GPU-1"};
 const WallTime kNow(hours(480000) + minutes(7));
 
-TEST(Range, TakesTheFinestRingThatReachesBackAndAsManyPointsAsAsked) {
+TEST(Range, TakesTheFinestRingThatReachesBackWithTheRequestedPoints) {
   const Plan recent = plan(kNow - minutes(15), kNow, kNow, 1000);
   EXPECT_EQ(recent.ring, 0u);
   EXPECT_EQ(recent.step(), seconds(1));
@@ -30,7 +30,7 @@ TEST(Range, TakesTheFinestRingThatReachesBackAndAsManyPointsAsAsked) {
 }
 
 // "since 15 minutes ago" is a little more than that when the daemon reads it.
-TEST(Range, AQuestionThatTookSomeTimeToComeGetsTheSameSteps) {
+TEST(Range, DelayedQueryGetsTheSameSteps) {
   const auto late = std::chrono::milliseconds(300);
   EXPECT_EQ(plan(kNow - minutes(15) - late, kNow, kNow, 1000).step(), seconds(1));
   EXPECT_EQ(plan(kNow - hours(24) - late, kNow, kNow, 10000).step(), seconds(10));

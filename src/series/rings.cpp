@@ -80,7 +80,7 @@ std::size_t Rings::bytes() const {
 
 void Rings::put(std::size_t ring, std::int64_t number, std::string data) {
   Slot& slot = this->slot(ring, number);
-  // The row of one round ago loses its place on the disk, too.
+  // The new row also overwrites the row of the previous round on the disk.
   if (slot.number != number) changed_[ring].erase(slot.number);
   slot = {number, std::move(data)};
   changed_[ring].insert(number);
@@ -106,7 +106,7 @@ void Rings::add(WallTime now, std::vector<Entry> entries) {
   put(0, second, encode(entries));
 }
 
-// Time has reached this second: closes the steps that it has left, which are complete.
+// Closes the coarser steps that ended before this second.
 void Rings::close_left(std::int64_t second) {
   for (std::size_t ring = 1; ring < kShapes.size(); ++ring) {
     const std::int64_t left = floor_div(last_, seconds_in(ring));
@@ -151,7 +151,7 @@ void Rings::restore(std::vector<SeriesRow> rows, WallTime now) {
     Slot& slot = this->slot(ring, row.number);
     const bool is_newer = slot.data.empty() || slot.number < row.number;
     if (row.number > floor_div(second, seconds_in(ring))) {
-      // The row that is in memory has its place on the disk, too.
+      // The row in memory will be stored in the same place on the disk, and overwrite this one.
       if (!slot.data.empty()) continue;
       slot.number = row.number;
       changed_[ring].insert(row.number);
@@ -171,11 +171,11 @@ void Rings::restore(std::vector<SeriesRow> rows, WallTime now) {
       if (!slot.data.empty() && !stored[ring][place]) changed_[ring].insert(slot.number);
     }
   }
-  if (last_ == INT64_MIN) last_ = second;  // the current steps are closed when time leaves them
+  if (last_ == INT64_MIN) last_ = second;  // the current steps are closed when they are over
 }
 
-// Closes the steps that the last daemon had not closed when it ended, and closes again those that
-// this daemon closed before it knew all of their finer steps.
+// Closes the steps that the last daemon left open. Also closes steps again that this daemon closed
+// before it had all of their finer steps.
 void Rings::close_open(std::int64_t second, Steps fed) {
   for (std::size_t ring = 1; ring < kShapes.size(); ++ring) {
     const std::int64_t current = floor_div(second, seconds_in(ring));

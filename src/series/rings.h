@@ -1,8 +1,8 @@
-// The figures of GPUs and leases over time, at three resolutions. Each is a ring: a new step
-// replaces the one of a round ago. Pure.
+// The figures of GPUs and leases over time, at three resolutions. The steps of each resolution are
+// a ring: a new step replaces the step one round before it. Pure.
 //
-// A coarser step is made of the finer ones when time has left it. So a daemon that starts continues
-// where the last one was stopped or killed. Time in which a machine was not sampled (it was off,
+// When a coarser step is over, it is computed from its finer steps. So a new daemon continues where
+// the last one was stopped or killed. Time in which a machine was not sampled (it was off,
 // suspended, or had no daemon) is a gap.
 #pragma once
 
@@ -68,8 +68,8 @@ class Rings {
   void close_left(std::int64_t second);
   using Steps = std::array<std::set<std::int64_t>, kShapes.size()>;  // by ring: numbers of steps
   void close_open(std::int64_t second, Steps fed);
-  // Discards all steps that end after this second. A coarser step that contains it is lost where
-  // the finer ring no longer has its steps.
+  // Discards all steps that end after this second. The coarser step that contains this second is
+  // lost if the finer ring no longer has its steps.
   void discard_from(std::int64_t second);
 
   std::array<std::vector<Slot>, kShapes.size()> slots_;

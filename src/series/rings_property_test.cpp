@@ -139,7 +139,7 @@ class World {
 
 class RingsProperty : public ::testing::TestWithParam<unsigned> {};
 
-TEST_P(RingsProperty, EqualTheSumOfTheirSamples) {
+TEST_P(RingsProperty, StepsEqualTheSumOfTheirSamples) {
   World world(GetParam());
   for (int i = 0; i < 40; ++i) {
     world.run(250);

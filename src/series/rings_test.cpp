@@ -32,7 +32,7 @@ WallTime run(Rings& rings, WallTime from, int count, std::uint64_t load) {
   return from;
 }
 
-TEST(Rings, MakeACoarserStepOfTheFinerOnesWhenTimeHasLeftIt) {
+TEST(Rings, MakeACoarserStepFromItsFinerStepsWhenItIsOver) {
   Rings rings;
   const WallTime then = run(rings, run(rings, kStart, 5, 100), 5, 300);
   EXPECT_EQ(rings.find(1, step_of(kStart, seconds(10))), nullptr);
@@ -44,7 +44,7 @@ TEST(Rings, MakeACoarserStepOfTheFinerOnesWhenTimeHasLeftIt) {
   EXPECT_EQ(step.values[kXid], 10u);
 }
 
-TEST(Rings, DiscardSamplesOfTheLastRound) {
+TEST(Rings, DiscardStepsOfTheLastRound) {
   Rings rings;
   run(rings, kStart, 901, 100);
   EXPECT_EQ(rings.find(0, step_of(kStart, seconds(1))), nullptr);
@@ -80,13 +80,13 @@ TEST(Rings, DiscardSamplesOfAWrongClockInTheFuture) {
   EXPECT_EQ(read(rings, 1, kStart).values[kLoad], 100u);
   EXPECT_EQ(read(rings, 1, kStart + seconds(30)).values[kLoad], 200u);
   EXPECT_EQ(rings.find(2, step_of(kStart + hours(24 * 365 + 5), seconds(300))), nullptr);
-  // The disk gets the removal, too, except for slots that were used again.
+  // Discarded rows are removed from the disk, too, unless a newer row has taken their place.
   const auto rows = rings.take_changed();
   EXPECT_TRUE(
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.data.empty(); }));
 }
 
-TEST(Rings, GoOnWhereADaemonWasKilled) {
+TEST(Rings, ContinueAfterTheDaemonWasKilled) {
   Rings first;
   run(first, kStart, 297, 100);
   const auto stored = first.take_changed();
@@ -101,7 +101,7 @@ TEST(Rings, GoOnWhereADaemonWasKilled) {
   EXPECT_EQ(read(second, 2, kStart).values[kLoad], 100u);
 }
 
-TEST(Rings, GoOnInTheSameStepsAfterARestart) {
+TEST(Rings, ContinueInTheSameStepsAfterARestart) {
   Rings first;
   run(first, kStart, 13, 100);
   Rings second;

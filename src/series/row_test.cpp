@@ -40,7 +40,7 @@ TEST(Row, SkipsUnwantedColumns) {
   EXPECT_EQ(leases[0].subject, subject_of(LeaseId{3}));
 }
 
-TEST(Row, OfANewerGpurotaIsReadAsFarAsItIsKnown) {
+TEST(Row, RowOfANewerVersionIsReadAsFarAsItIsKnown) {
   std::string row = encode({a_gpu()});
   row[1] = static_cast<char>(row[1] + 3);  // three more columns
   row += "\x05\x06\x07";

@@ -64,18 +64,19 @@ struct SeenLease {
   std::optional<Bytes> limit;  // empty: it has the GPU whole
   int gpus = 1;                // how many GPUs it has in all
   bool ending = false;
-  // Every process of its user on its GPUs belongs to it, whatever started the process (a
-  // reservation).
+  // A reservation: every process of the lease's user on the lease's GPUs belongs to the lease,
+  // whatever started the process.
   bool takes_all_of_user = false;
-  // Its command talks to a container engine. Processes that the engine starts are not in the lease.
+  // The lease's command talks to a container engine. Processes that the engine starts are not in
+  // the lease.
   bool starts_containers = false;
-  // A filler leaves when anybody else needs the GPU. Its user's other processes are not in it, and
-  // it entitles nobody to the GPU.
+  // A filler's lease ends when anybody else needs the GPU. The lease covers no other processes of
+  // its user, and entitles nobody to the GPU.
   bool filler = false;
   // The lease's charge on this GPU, without what is evicted. Memory imported from another lease is
   // in both charges, and once in Reading::counted_again.
   Bytes charge{};
-  // Its memory is being moved, or its charge is not known yet.
+  // The lease's memory is being moved, or its charge is not known yet.
   bool moving = false;
 };
 
@@ -110,7 +111,7 @@ struct Ignored {
 struct Policy {
   Bytes threshold = gib(1);  // unreserved use up to this is no finding; zero: any process is one
   Bytes tolerance = mib(64);
-  Duration clear_after = std::chrono::seconds(2);  // how long it must be gone to have ended
+  Duration clear_after = std::chrono::seconds(2);  // a finding unseen this long has ended
   Duration gone_patience = std::chrono::seconds(5);
   // How long a process must look unlimited before it is a finding. A process that libgpurota limits
   // may look unlimited briefly, when it starts or ends between two readings of /proc and the
@@ -130,7 +131,7 @@ struct Finding {
   FindingId id;
   FindingKind kind = FindingKind::kUnreservedUse;
   GpuUuid gpu;
-  std::optional<uid_t> uid;      // on whose account; empty: owner unknown
+  std::optional<uid_t> uid;      // the user whom the finding is about; empty: unknown
   std::optional<LeaseId> lease;  // kForeignUse: the lease that has the GPU; else the lease itself
   // kUnreservedUse, kForeignUse: a lease whose command may have started these containers.
   std::optional<LeaseId> perhaps_of;

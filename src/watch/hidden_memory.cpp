@@ -8,7 +8,7 @@ namespace gpurota::watch {
 namespace {
 
 constexpr Duration kBaselineStep = std::chrono::minutes(1);
-// Use that was found continues until clearly below where it began, as with other findings.
+// Use that was found continues until it is clearly below the threshold, as with other findings.
 constexpr std::uint64_t kSlack = 8;  // an eighth
 
 Bytes most_baseline(Bytes size) { return std::max(mib(512), Bytes(size.count() / 100)); }
@@ -51,7 +51,7 @@ Bytes listed_of(const Sums& sums, LeaseId lease) {
   return found == sums.of_leases.end() ? Bytes() : found->second;
 }
 
-// The memory that leases explain, each piece once.
+// The memory that leases explain; memory that several leases share counts once.
 struct OfLeases {
   Bytes bytes;
   bool changed = false;  // a charge differs from that of the last reading
@@ -71,7 +71,7 @@ OfLeases explained_by(const Reading& reading, const Sums& sums,
     listed += listed_of(sums, lease.id);
   }
   sum.changed |= reading.counted_again != counted_again_before;
-  // Only charges count memory twice, so what is taken off never makes the result less than the
+  // Only charges count memory twice, so this subtraction never makes the result less than the
   // listed memory.
   const Bytes again = std::min(reading.counted_again, counted_again_before);
   sum.bytes = std::max(sum.bytes - again, listed);
@@ -148,9 +148,9 @@ Hidden HiddenMemory::judge(Gpu& gpu, const Reading& reading, const HiddenRules& 
   const OfLeases leases = explained_by(reading, sums, gpu.charges, gpu.counted_again);
   const Bytes reckoned = *reading.used - leases.bytes - sums.outside - normal;
   if (leases.moving || leases.changed) {
-    // Not computed: the last figure stays, but at most what no listed process explains. If nothing
-    // is moving, use beyond the most that the leases may have had is hidden all the same: an ended
-    // lease has left it.
+    // A new figure cannot be trusted now. The last figure is kept, but is at most the memory that
+    // no listed process explains. If nothing is moving, memory beyond the highest charges that the
+    // leases may have had is hidden memory in any case, left by an ended lease.
     const Bytes most = *reading.used - sums.listed - normal;
     const Bytes least = leases.moving ? Bytes() : reckoned;
     gpu.bytes = std::max(least, std::min(gpu.bytes, most));

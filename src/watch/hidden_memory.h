@@ -3,10 +3,10 @@
 //   hidden = used − Σ over leases of max(charge, listed) − Σ listed outside leases − baseline
 //
 // `listed` includes the little that the driver has beside each process. Memory that several
-// processes have counts once: at its exporter, or at one importer if the exporter is gone. Used by
-// the daemon after each reading of a GPU, and after each change of its leases. Placement, turns,
-// fillers, the watch, status and metrics all use this one answer. No running lease is ended or made
-// smaller because of it.
+// processes have counts once: for its exporter, or for one importer if the exporter is gone. Used
+// by the daemon after each reading of a GPU, and after each change of its leases. Placement, turns,
+// fillers, the watch, status and metrics all use this result. No running lease is ended or made
+// smaller because of hidden memory.
 #pragma once
 
 #include "watch/finding.h"
@@ -22,14 +22,14 @@ struct HiddenRules {
   std::optional<Bytes> unlisted{};  // what the site says is normal there; empty: measured
 };
 
-// Up to this much cannot be told from noise.
+// Hidden memory up to this cannot be told from noise.
 inline constexpr Bytes kHiddenNoise = mib(256);
 // Memory of the driver beside each process that it lists: 9 MiB for one, 48 for eight (H100).
 inline constexpr Bytes kBesideProcess = mib(10);
 // Hidden memory up to this is never use without a lease, whatever the threshold.
 inline constexpr Bytes kLeastHiddenUse = gib(1);
-// For this long, more than that is taken for memory of an ended program, which the driver is
-// freeing.
+// For this long, hidden memory above the threshold is taken for memory of an ended program that the
+// driver is still freeing.
 inline constexpr Duration kHiddenLeaves = std::chrono::seconds(10);
 // The baseline is the least use over this much time without lease or process.
 inline constexpr Duration kBaselineOver = std::chrono::minutes(10);
@@ -78,7 +78,7 @@ class HiddenMemory {
   struct Gpu {
     Baseline baseline;
     std::map<LeaseId, Bytes> charges;  // at the last reading
-    Bytes counted_again;               // that these charges count again
+    Bytes counted_again;               // the part of these charges that counts again
     Bytes bytes;                       // hidden, noise included
     std::optional<TimePoint> much_since;
     bool in_use = false;

@@ -60,7 +60,7 @@ TEST_F(HiddenMemoryTest, FiftyGibibytesFromBeforeTheStartAreLeavingAndThenUse) {
   EXPECT_EQ(read_for(3h, 1s).bytes, beyond) << "so much is never taken for normal";
 }
 
-TEST_F(HiddenMemoryTest, TheLittleThatTheDriverHasBesideEachProcessIsNobodysUse) {
+TEST_F(HiddenMemoryTest, MemoryOfTheDriverBesideEachProcessIsNotHidden) {
   idle_with(Bytes());
   reading.leases = {charged(kLease, gib(70), gib(60))};
   reading.used = gib(60);
@@ -71,7 +71,7 @@ TEST_F(HiddenMemoryTest, TheLittleThatTheDriverHasBesideEachProcessIsNobodysUse)
   EXPECT_EQ(read_for(20s).bytes, Bytes());
 }
 
-TEST_F(HiddenMemoryTest, AReadingThatCatchesAProcessBetweenTwoAllocationsIsNoUse) {
+TEST_F(HiddenMemoryTest, AllocationDuringAReadingIsNotHidden) {
   // The driver answers two separate queries: for the memory in use, and for the processes.
   idle_with(Bytes());
   std::mt19937 random(3);
@@ -82,7 +82,7 @@ TEST_F(HiddenMemoryTest, AReadingThatCatchesAProcessBetweenTwoAllocationsIsNoUse
   }
 }
 
-TEST_F(HiddenMemoryTest, ASliceDoesNotHideIt) {
+TEST_F(HiddenMemoryTest, HiddenMemoryIsFoundBesideASlice) {
   reading.used = gib(50);
   read_for(12s);
   reading.leases = {charged(kLease, gib(2), gib(1))};
@@ -172,7 +172,7 @@ TEST_F(HiddenMemoryTest, LeftoverOfAWholeGpuLeaseExpiresToo) {
   EXPECT_FALSE(memory.after_change(reading, rules, now).in_use);
 }
 
-TEST_F(HiddenMemoryTest, ADaemonInAPidNamespaceOfItsOwnAccusesNobody) {
+TEST_F(HiddenMemoryTest, DaemonInItsOwnPidNamespaceFindsNoHiddenMemory) {
   idle_with(Bytes());
   // No process is listed: there are only grants, and what is reserved for contexts.
   reading.leases = {charged(kLease, gib(20), gib(12) + mib(600)),
@@ -186,7 +186,7 @@ TEST_F(HiddenMemoryTest, ADaemonInAPidNamespaceOfItsOwnAccusesNobody) {
   EXPECT_EQ(read_for(1min).bytes, Bytes());
 }
 
-TEST_F(HiddenMemoryTest, WhereAListedProcessHasNoFigureItIsNotComputed) {
+TEST_F(HiddenMemoryTest, IsNotComputedIfAProcessHasNoFigure) {
   reading.used = gib(50);
   EXPECT_TRUE(read_for(12s).in_use);
   reading.processes = {process(10, kBob, Bytes())};
@@ -194,7 +194,7 @@ TEST_F(HiddenMemoryTest, WhereAListedProcessHasNoFigureItIsNotComputed) {
   EXPECT_EQ(read(), Hidden());
 }
 
-TEST_F(HiddenMemoryTest, WhileChargesChangeOrMemoryMovesItStaysAsItWas) {
+TEST_F(HiddenMemoryTest, KeepsTheLastFigureWhileChargesChangeOrMemoryMoves) {
   idle_with(Bytes());
   reading.leases = {charged(kLease, gib(40), gib(10))};
   reading.used = gib(40);
@@ -209,7 +209,7 @@ TEST_F(HiddenMemoryTest, WhileChargesChangeOrMemoryMovesItStaysAsItWas) {
   EXPECT_EQ(read().bytes, gib(5)) << "but never more than no process is listed for";
 }
 
-TEST_F(HiddenMemoryTest, ALeaseThatAllocatesAllTheTimeHidesNothingForGood) {
+TEST_F(HiddenMemoryTest, LeaseThatKeepsAllocatingDoesNotHideUseForEver) {
   idle_with(Bytes());
   reading.leases = {charged(kLease, gib(40), gib(10))};
   reading.processes = {process(10, kAlice, gib(10), kLease)};
@@ -259,7 +259,7 @@ TEST_F(ImportedMemoryTest, IsCountedOnceWhicheverProcessTheDriverShowsItFor) {
   EXPECT_EQ(read().bytes, Bytes()) << "in a pid namespace of its own";
 }
 
-TEST_F(ImportedMemoryTest, OfAnExporterThatIsGoneIsCountedAtOneImporter) {
+TEST_F(ImportedMemoryTest, MemoryOfAnEndedExporterCountsForOneImporter) {
   reading.leases[0] = charged(LeaseId{3}, gib(20), gib(5) + kBesideProcess);
   reading.processes[0] = process(12, kBob, gib(1), LeaseId{3});
   reading.processes[0].imported = gib(4);
@@ -278,7 +278,7 @@ TEST_F(ImportedMemoryTest, OfAnExporterThatIsGoneIsCountedAtOneImporter) {
   EXPECT_EQ(read().bytes, gib(4));
 }
 
-TEST_F(ImportedMemoryTest, WithinOneLeaseIsInItsChargeOnce) {
+TEST_F(ImportedMemoryTest, MemoryWithinOneLeaseIsChargedOnce) {
   reading.leases = {charged(kLease, gib(20), gib(6) + kBesideProcess + kBesideProcess)};
   reading.processes[1].lease = kLease;
   reading.counted_again = Bytes();
@@ -320,7 +320,7 @@ TEST_F(HiddenMemoryTest, ConfiguredBaselineTakesPrecedenceOverTheMeasuredOne) {
   EXPECT_EQ(read().bytes, gib(2));
 }
 
-TEST_F(HiddenMemoryTest, TheThresholdOfTheSiteIsRaisedNeverLowered) {
+TEST_F(HiddenMemoryTest, SiteThresholdHasAMinimum) {
   rules.threshold = Bytes();
   idle_with(Bytes());
   reading.used = mib(900);
@@ -384,7 +384,7 @@ TEST(Baseline, IsTheLeastOfTenIdleMinutes) {
   EXPECT_EQ(baseline.value(mib(200)), mib(200));
 }
 
-TEST_F(HiddenMemoryTest, OfMemoryThatTheDriverDoesNotTellNothingIsComputed) {
+TEST_F(HiddenMemoryTest, IsNotComputedWithoutTheDriversFigure) {
   reading.used.reset();
   reading.processes = {process(10, kBob, gib(3))};
   EXPECT_EQ(read_for(1min), Hidden());

@@ -66,7 +66,7 @@ TEST_F(NotLimitedTest, AWholeGpuNeedsNoLibrary) {
   EXPECT_THAT(see_until(1min), IsEmpty());
 }
 
-TEST_F(NotLimitedTest, WithoutMemoryOnTheGpuNothingIsToBeLimited) {
+TEST_F(NotLimitedTest, ProcessWithoutMemoryIsNoFinding) {
   reading.processes[0].used = Bytes();
   EXPECT_THAT(see_until(1min), IsEmpty());
   reading.processes[0].used.reset();
@@ -87,7 +87,7 @@ TEST_F(NotLimitedTest, AReservationOfASliceIsALimitToo) {
   EXPECT_EQ(see_until(4s).size(), 2u);
 }
 
-TEST_F(NotLimitedTest, OneThatComesLaterHasItsOwnTime) {
+TEST_F(NotLimitedTest, LaterProcessHasItsOwnTime) {
   EXPECT_EQ(see_until(4s).size(), 2u);
   reading.processes.push_back(process(11, kAlice, gib(1), kLease));
   reading.processes[1].library = Library::kSilent;
@@ -99,7 +99,7 @@ TEST_F(NotLimitedTest, OneThatComesLaterHasItsOwnTime) {
 }
 
 // Its pids are of another pid namespace: the same pid is another process here.
-TEST_F(NotLimitedTest, NobodyIsMeantByANumberWhereTheDriverHasOthersThanWe) {
+TEST_F(NotLimitedTest, ProcessIsNotFoundByAPidOfAnotherNamespace) {
   SeenProcess hidden = process(12, std::nullopt, gib(2));
   hidden.gone = true;
   hidden.start_ticks = 0;

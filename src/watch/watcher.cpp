@@ -210,7 +210,7 @@ void Watcher::add_over_limit(const Reading& reading, const Policy& policy, Candi
     }
     const Bytes used = sum_of(members);
     if (used <= *lease.limit + policy.tolerance) continue;
-    // First those that evade the library: the others were granted what they hold.
+    // Stop the processes that evade the library first: the others were granted what they hold.
     const bool enough = used - sum_of(outsiders) <= *lease.limit + policy.tolerance;
     const Key key{reading.gpu, FindingKind::kOverLimit, lease.uid, lease.id};
     out[key] = {make(FindingKind::kOverLimit, reading, lease.uid, lease.id, members),
@@ -336,7 +336,7 @@ void Watcher::stop(Open& open, const Policy& policy, TimePoint now, std::vector<
 
 void Watcher::release_unused(const Reading& reading, const Policy& policy, TimePoint now,
                              std::vector<Step>& steps) {
-  // The daemon may not know yet what ran while it was away.
+  // The daemon may not know yet what ran before it started.
   if (!policy.may_release) return;
   for (const SeenLease& lease : reading.leases) {
     // A lease that uses one of its GPUs is in use.

@@ -1,10 +1,10 @@
 // Compares leases with what is really on the GPUs. Pure: readings in, steps out.
 //
 // Used by the daemon on its state thread, after every reading of a GPU. A finding begins at the
-// first reading that shows it and ends when it has not been seen for a while, so that what flickers
-// is reported once. Nothing is stopped because of a single reading. A process within a lease is
-// never stopped while the lease is within its limit, unless libgpurota is loaded in the process and
-// does not enforce the limit.
+// first reading that shows it and ends when it has not been seen for a while, so that a finding
+// that comes and goes is reported once. Nothing is stopped because of a single reading. A process
+// within a lease is never stopped while the lease is within its limit, unless libgpurota is loaded
+// in the process and does not enforce the limit.
 #pragma once
 
 #include "watch/ages.h"
@@ -23,11 +23,11 @@ class Watcher {
   // Call after each reading. A GPU that did not answer has no reading: nothing begins or ends then.
   std::vector<Step> decide(const Reading& reading, const Policy& policy, TimePoint now);
 
-  // Findings that have not ended, in the order of their begin. For a moment they include some that
-  // the last readings did not show.
+  // Findings that have not ended, in the order in which they began. A finding that the last
+  // readings did not show is included until it ends.
   std::vector<Finding> open() const { return findings(false); }
-  // The open findings that the last reading of the GPU showed. People see them together with the
-  // rest of that reading.
+  // The open findings that the last reading of the GPU showed, for display together with the rest
+  // of that reading.
   std::vector<Finding> seen() const { return findings(true); }
   bool has_open(const GpuUuid& gpu) const;
 
@@ -43,7 +43,7 @@ class Watcher {
     TimePoint last_seen{};
     int readings = 0;
     bool seen = false;                                          // at the last reading
-    std::map<std::pair<pid_t, std::uint64_t>, TimePoint> told;  // when it was asked to end
+    std::map<std::pair<pid_t, std::uint64_t>, TimePoint> told;  // when asked to end
     std::set<std::pair<pid_t, std::uint64_t>> killed;
     std::vector<SeenProcess> targets;  // as of the last reading
     bool released = false;

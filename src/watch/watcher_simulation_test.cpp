@@ -1,7 +1,8 @@
-// A machine with users who keep and break the rules, at random from a seed. Always: every finding
-// begins and ends once; what breaks the rules is found at the next reading; what keeps them is
-// never in a finding and never stopped; nothing is stopped that the policy does not stop. A program
-// that is not limited although libgpurota is loaded is found after a while.
+// A machine with users who keep and break the rules, at random from a seed. In every run, each
+// finding begins and ends once; a process that breaks a rule is found at the next reading; a
+// process that keeps the rules is never in a finding and never stopped; and no process is stopped
+// that the policy does not stop. A program that is not limited although libgpurota is loaded is
+// found after a while.
 #include "watch/classify.h"
 #include "watch/watcher.h"
 

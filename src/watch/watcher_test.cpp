@@ -126,20 +126,20 @@ TEST_F(WatcherTest, ProcessOnALeasedGpuIsForeignWhateverItsSize) {
   EXPECT_EQ(steps[0].finding.lease, kLease);
 }
 
-TEST_F(WatcherTest, ALeaseOfAnotherGpuDoesNotCover) {
+TEST_F(WatcherTest, LeaseOfAnotherGpuDoesNotCoverTheProcess) {
   reading.leases = {exclusive(kLease, kAlice)};
   reading.processes = {process(11, kBob, gib(2), LeaseId{7})};
   ASSERT_EQ(see().size(), 1u);
   EXPECT_EQ(watcher.open()[0].kind, FindingKind::kForeignUse);
 }
 
-TEST_F(WatcherTest, OnesOwnWholeGpuMayBeUsedByAllOnesProcesses) {
+TEST_F(WatcherTest, WholeGpuMayBeUsedByAllProcessesOfItsUser) {
   reading.leases = {exclusive(kLease, kAlice)};
   reading.processes = {process(10, kAlice, gib(8))};
   EXPECT_THAT(see(), IsEmpty());
 }
 
-TEST_F(WatcherTest, BesideOnesOwnSliceAProcessOutsideItIsUnreserved) {
+TEST_F(WatcherTest, ProcessBesideItsUsersSliceIsUnreserved) {
   reading.leases = {slice(kLease, kAlice, gib(8))};
   reading.processes = {process(10, kAlice, gib(2))};
   ASSERT_EQ(see().size(), 1u);
@@ -385,7 +385,7 @@ TEST_F(WatcherTest, AgeOfUseWithoutALeaseSurvivesARestartForTheSameProcess) {
   EXPECT_EQ(watcher.open()[0].since, now) << "another process of the same user";
 }
 
-TEST_F(WatcherTest, AfterAMinuteNothingIsTakenUpFromBefore) {
+TEST_F(WatcherTest, StoredAgesExpireAfterAMinute) {
   watcher.restore({{FindingKind::kUnreservedUse, kGpu, std::nullopt, std::nullopt, now - 1h}}, now);
   (void)see(1min);
   reading.hidden = {.is_known = true, .bytes = gib(9), .in_use = true};
@@ -423,7 +423,7 @@ TEST(Containers, AreStartedByCommandsThatTalkToAnEngine) {
   EXPECT_FALSE(talks_to_container_engine({}));
 }
 
-TEST_F(WatcherTest, WhereTheDriverListsNobodyNoLeaseIsKnownToBeUnused) {
+TEST_F(WatcherTest, NoLeaseIsUnusedWithoutAProcessList) {
   policy.unused_after = 1min;
   policy.unused_grace = 1min;
   action = Action::kStop;
@@ -432,7 +432,7 @@ TEST_F(WatcherTest, WhereTheDriverListsNobodyNoLeaseIsKnownToBeUnused) {
   EXPECT_THAT(see_until(5min), IsEmpty());
 }
 
-TEST_F(WatcherTest, UseThatNobodyCanMeasureIsNotNothing) {
+TEST_F(WatcherTest, UnmeasurableUseIsStillUse) {
   policy.threshold = Bytes();
   reading.processes = {process(10, kBob, Bytes())};
   reading.processes[0].used.reset();

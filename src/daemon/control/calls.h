@@ -42,10 +42,11 @@ inline bool is_user(const std::string& name, uid_t uid, const std::string& asked
   return name == asked || std::to_string(uid) == asked;
 }
 
-// Which jobs or fillers a call is about: the name, and the owner, who is the caller or `user`.
+// The jobs or fillers that a call is about: their name and their owner, who is the caller or
+// `user`.
 struct Meant {
   const char* what;  // "job"
-  std::string name;  // empty: all of theirs
+  std::string name;  // empty: all jobs or fillers of the owner
   std::optional<std::string> user;
   uid_t caller = 0;
   std::string caller_name;

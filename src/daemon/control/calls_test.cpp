@@ -37,7 +37,7 @@ Result<const Entry*> find(const std::string& name, std::optional<std::string> us
   return find_meant(kEntries, meant(name, std::move(user), caller, administrator));
 }
 
-TEST(FindMeant, OnesOwnIsMeantUnlessAUserIsNamed) {
+TEST(FindMeant, MeansTheCallersOwnUnlessAUserIsNamed) {
   EXPECT_EQ((*find("web", {}, 1001))->user, "bob");
   EXPECT_EQ((*find("web", "bob", 1001))->user, "bob");
   EXPECT_EQ((*find("web", "alice", 0, true))->user, "alice");
@@ -70,7 +70,7 @@ TEST(FindMeant, AdministratorSeesThatANameIsUnknown) {
   EXPECT_THAT(find("hers", "carl", 1001).error().message, HasSubstr("only administrators"));
 }
 
-TEST(CheckMeant, NoneIsNoErrorButNobodyIs) {
+TEST(CheckMeant, EmptyListIsNoErrorButAnUnknownUserIs) {
   const auto list = [](const char* user, uid_t caller, bool found) {
     return check_meant(meant("", user, caller, caller == 0), found);
   };

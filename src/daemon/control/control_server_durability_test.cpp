@@ -97,7 +97,7 @@ class ControlServerDurability : public ::testing::Test, public QuietCalls {
       {.loop = loop_, .config = config_, .budgets = budgets_, .durability = &disk_}};
 };
 
-TEST_F(ControlServerDurability, AChangeIsAnsweredWhenTheDiskHasIt) {
+TEST_F(ControlServerDurability, ChangeIsAnsweredWhenItIsOnTheDisk) {
   const Fd changes = connect(), watcher = connect();
   send(changes, kRelease + kStatus);
   send(watcher, kStatus);
@@ -149,7 +149,7 @@ TEST_F(ControlServerDurability, CallOfAClientThatHungUpIsCarriedOut) {
 
 // While a change waits for the disk, further calls of the client are not read, so they are neither
 // kept nor count as too many.
-TEST_F(ControlServerDurability, OneThatSendsManyCallsBehindAChangeIsNotHungUpOn) {
+TEST_F(ControlServerDurability, ClientWithManyCallsBehindAChangeIsNotDisconnected) {
   const Fd client = connect();
   std::string many = kRelease;
   int count = 1;

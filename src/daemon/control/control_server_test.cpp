@@ -105,7 +105,7 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
   ControlServer server_{{loop_, config_, budgets_}};
 };
 
-TEST_F(ControlServerTest, OneThatSendsManyCallsAtOnceLetsOthersHaveTheirTurn) {
+TEST_F(ControlServerTest, ClientWithManyCallsDoesNotBlockOthers) {
   const Fd greedy = connect(), modest = connect();
   std::string many;
   for (int i = 0; i < 400; ++i) many += kCall;
@@ -176,7 +176,7 @@ TEST_F(ControlServerTest, WhileALongAnswerIsMadeOthersAreServed) {
   EXPECT_TRUE(loop_.run_until([&] { return answers(slow) == 1; })) << "and then the next call";
 }
 
-TEST_F(ControlServerTest, OfAUsersLongAnswersOneIsMadeAtATime) {
+TEST_F(ControlServerTest, LongAnswersOfAUserAreMadeOneAtATime) {
   std::vector<Fd> clients;
   makes_long_ = true;
   for (int i = 0; i < 3; ++i) {
@@ -322,7 +322,7 @@ TEST_F(ControlServerTest, AClientThatLeavesWhileItsUserIsHeldBackIsStillServed) 
   EXPECT_GT(calls_, served);
 }
 
-TEST_F(ControlServerTest, AClientThatReadsNothingForLongNoLongerHoldsBackItsUsersOthers) {
+TEST_F(ControlServerTest, UnreadingClientStopsBlockingItsUserAfterAWhile) {
   answer_size_ = std::size_t{1} << 20;
   std::vector<Fd> idle;
   for (int i = 0; i < 20; ++i) {

@@ -20,7 +20,7 @@ TEST(EndedLeases, KeepsTheLastOnes) {
   EXPECT_NE(ended.find(LeaseId{EndedLeases::kMost + 1}), nullptr);
 }
 
-TEST(EndedLeases, ManyEndsOfOneUserPushOutNobodyElses) {
+TEST(EndedLeases, ManyEndsOfOneUserKeepThoseOfOthers) {
   EndedLeases ended;
   ended.add(word(1, 1000));
   for (std::uint64_t id = 2; id < 10 * EndedLeases::kMost; ++id) ended.add(word(id, 6666));

@@ -1,6 +1,6 @@
 // The outcome when memory runs out during a call: a call that changes nothing is answered with an
-// error. Calls that change something begin only with a whole reserve (base/memory_reserve.h). For
-// control_server.cpp.
+// error. Calls that change something begin only while the reserve is complete
+// (base/memory_reserve.h). For control_server.cpp.
 #pragma once
 
 #include "daemon/control/control_server.h"

@@ -17,7 +17,7 @@ TEST(Pods, AreNamedByNamespacePodAndContainer) {
   EXPECT_EQ(again->container, "main");
 }
 
-TEST(Pods, OfNoNameAreNotKnown) { EXPECT_FALSE(pod_of("")); }
+TEST(Pods, PodsWithoutANameAreUnknown) { EXPECT_FALSE(pod_of("")); }
 
 TEST(Pods, HaveOnlyNamesThatKubernetesAllows) {
   EXPECT_FALSE(pod_text({"a/b", "c", "d"}));

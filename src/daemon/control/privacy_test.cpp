@@ -233,7 +233,7 @@ class PrivacyTest : public FakeWorldTest,
   LeaseId id;
 };
 
-TEST_F(PrivacyTest, OthersSeeWhoAndHowMuchButNeitherCommandNorNoteNorPid) {
+TEST_F(PrivacyTest, OthersSeeUserAndAmountButNoCommandNoteOrPid) {
   const auto answers = everything(kBob);
   for (const std::string& answer : answers) {
     EXPECT_THAT(answer, Not(HasSubstr("secret"))) << answer;
@@ -264,7 +264,7 @@ TEST_F(PrivacyTest, LimitsAreShownToTheirUserAndAdministratorsOnly) {
   }
 }
 
-TEST_F(PrivacyTest, TheOwnerAndAdministratorsSeeAllOfIt) {
+TEST_F(PrivacyTest, OwnerAndAdministratorsSeeAllFields) {
   for (const uid_t viewer : {kAlice, kRoot}) {
     const auto answers = everything(viewer);
     for (const std::size_t view : {0u, 1u, 2u}) {
@@ -281,7 +281,7 @@ TEST_F(PrivacyTest, ANoticeOfAFindingIsForItsUserAloneAndNamesNoCommand) {
   EXPECT_THAT(notices[kAlice], Not(HasSubstr("secret")));
 }
 
-TEST_F(PrivacyTest, ASiteMayOpenIt) {
+TEST_F(PrivacyTest, SiteCanShowAllFieldsToAll) {
   config.privacy = config::Privacy::kOpen;
   const auto answers = everything(kBob);
   EXPECT_THAT(answers[0], HasSubstr("secret-command"));

@@ -26,7 +26,7 @@ TEST_F(SharedAnswersTest, AreMadeOnceUntilSomethingChanges) {
   EXPECT_EQ(get(1000, 1), "3");
 }
 
-TEST_F(SharedAnswersTest, OfOneUserAreNeverAnothers) {
+TEST_F(SharedAnswersTest, AnswersOfOneUserNeverGoToAnother) {
   EXPECT_EQ(get(1000), "1");
   EXPECT_EQ(get(1001), "2");
   EXPECT_EQ(get(std::nullopt), "3");
@@ -34,7 +34,7 @@ TEST_F(SharedAnswersTest, OfOneUserAreNeverAnothers) {
   EXPECT_EQ(get(1000), "1");
 }
 
-TEST_F(SharedAnswersTest, OfManyUsersAreNotAllKept) {
+TEST_F(SharedAnswersTest, AnswersOfManyUsersAreNotAllKept) {
   for (uid_t uid = 0; uid < 10 * SharedAnswers::kMost; ++uid) (void)get(uid);
   made_ = 0;
   for (uid_t uid = 0; uid < 10 * SharedAnswers::kMost; ++uid) (void)get(uid);

@@ -18,8 +18,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// Processes of a lease whose command lines are searched for the model. The launcher is among the
-// first.
+// The most processes of a lease whose command lines are searched for the model. The process that
+// launched the model is among the first.
 constexpr std::ptrdiff_t kMostAsked = 2;
 
 std::optional<proto::LibraryState> library_state(watch::Library library) {

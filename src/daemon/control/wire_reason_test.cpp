@@ -7,7 +7,7 @@
 namespace gpurota::daemon {
 namespace {
 
-TEST(WireReason, EachCodeIsAWordOfTheProtocolAndTheOtherWayRound) {
+TEST(WireReason, CodesAndProtocolWordsMatchOneToOne) {
   const auto words = proto::Words<proto::ReasonCode>::kAll.size();
   ASSERT_EQ(static_cast<std::size_t>(ReasonCode::kResting) + 2, words) << "[0] is unknown";
   for (std::size_t i = 0; i + 1 < words; ++i) {

@@ -46,12 +46,12 @@ TEST_F(GpuClassesTest, AClassIsAllThatItsConditionsAllow) {
   EXPECT_THAT(of("big-desk"), ElementsAre(gpus[2].uuid)) << "each of them has to hold";
 }
 
-TEST_F(GpuClassesTest, NamedGpusAreThereWithTheirInstances) {
+TEST_F(GpuClassesTest, NamedGpusIncludeTheirInstances) {
   EXPECT_THAT(of("desk"), ElementsAre(gpus[1].uuid, gpus[2].uuid, gpus[3].uuid));
   EXPECT_THAT(classes_of(classes, gpus[1], gpus), ElementsAre("desk", "new"));
 }
 
-TEST_F(GpuClassesTest, AnUnknownOneListsTheOthers) {
+TEST_F(GpuClassesTest, UnknownClassIsRefusedWithTheKnownOnes) {
   const auto refused = gpus_of_class(classes, "deks", gpus);
   EXPECT_EQ(refused.error().code, Code::kInvalid);
   EXPECT_THAT(
@@ -61,7 +61,7 @@ TEST_F(GpuClassesTest, AnUnknownOneListsTheOthers) {
   EXPECT_THAT(gpus_of_class({}, "big", gpus).error().message, HasSubstr("the site has none"));
 }
 
-TEST_F(GpuClassesTest, OneWithoutAGpuIsRefused) {
+TEST_F(GpuClassesTest, ClassWithoutAGpuIsRefused) {
   EXPECT_THAT(gpus_of_class(classes, "gone", gpus).error().message,
               HasSubstr("no GPU of class 'gone'"));
 }

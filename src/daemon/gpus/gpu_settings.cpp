@@ -5,8 +5,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// How much of a whole GPU stays free. Moving memory maps and unmaps all the time, and a driver
-// without free memory fails calls that need not fail.
+// How much of a whole GPU stays free. Memory that is moved is mapped and unmapped all the time, and
+// without free memory the driver refuses calls that it could carry out.
 Bytes margin(Bytes memory) { return std::min(mib(512), Bytes(memory.count() / 64)); }
 
 // Applies the section with the GPU's index, then the section with its UUID, which takes precedence.

@@ -5,7 +5,7 @@
 namespace gpurota::daemon {
 namespace {
 
-TEST(GpuSettings, OfUnifiedMemoryTheReserveIsLeft) {
+TEST(GpuSettings, ReserveOfUnifiedMemoryStaysFree) {
   GpuInfo gpu;
   gpu.memory = gib(120);
   config::Config config;

@@ -54,7 +54,7 @@ TEST(AuditLog, IsForTheAdministratorAlone) {
 }
 
 // No user can shorten the log of another.
-TEST(AuditLog, AFloodOfOneUserShortensNobodyElsesAndStaysWithinItsBudget) {
+TEST(AuditLog, FloodOfOneUserStaysWithinItsBudgetAndKeepsOtherLogs) {
   const TempDir dir;
   auto log = AuditLog::open(dir.file("audit"), Bytes(64 << 10));
   ASSERT_TRUE(log);

@@ -26,7 +26,7 @@ TEST(EventLog, FloodOfOneUserDiscardsOnlyThatUsersEvents) {
   EXPECT_EQ(others, 10);
 }
 
-TEST(EventLog, NumbersGoOnAfterARestart) {
+TEST(EventLog, NumbersContinueAfterARestart) {
   EventLog log(10);
   ports::StoredEvent old = event_of(1000);
   old.id = 41;

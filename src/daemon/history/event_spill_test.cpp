@@ -84,7 +84,7 @@ class SpilledEventsTest : public FakeWorldTest {
   testing::TempDir dir_;
 };
 
-TEST_F(SpilledEventsTest, TheNextDaemonStoresThemOnceAndInOrder) {
+TEST_F(SpilledEventsTest, NextDaemonStoresSpilledEventsOnceAndInOrder) {
   FakeHistory before;
   Recorder first(parts(before, dir_.file("events")));
   ASSERT_TRUE(first.start({}));
@@ -102,7 +102,7 @@ TEST_F(SpilledEventsTest, TheNextDaemonStoresThemOnceAndInOrder) {
   EXPECT_EQ(testing::read_file(dir_.file("left")), "");
 }
 
-TEST_F(SpilledEventsTest, OneThatWasKilledBetweenStoringAndEmptyingDoesNotTellThemTwice) {
+TEST_F(SpilledEventsTest, KillBetweenStoringAndEmptyingStoresNoEventTwice) {
   FakeHistory history;
   Recorder first(parts(history, dir_.file("events")));
   ASSERT_TRUE(first.start({}));
@@ -114,7 +114,7 @@ TEST_F(SpilledEventsTest, OneThatWasKilledBetweenStoringAndEmptyingDoesNotTellTh
   EXPECT_THAT(messages(after), ElementsAre("a"));
 }
 
-TEST_F(SpilledEventsTest, OneThatWasCutHidesNoneThatComeAfterIt) {
+TEST_F(SpilledEventsTest, TruncatedEventHidesNoLaterEvent) {
   FakeHistory history, after;
   testing::write_file(dir_.file("events"), encode_event(full_event()) + "3:12");
   history.full = true;
@@ -125,7 +125,7 @@ TEST_F(SpilledEventsTest, OneThatWasCutHidesNoneThatComeAfterIt) {
   EXPECT_THAT(messages(after), ElementsAre(full_event().message, "later"));
 }
 
-TEST_F(SpilledEventsTest, AFullDiskCostsNone) {
+TEST_F(SpilledEventsTest, FullDiskLosesNoEvents) {
   FakeHistory history;
   Recorder recorder(parts(history, dir_.file("events")));
   ASSERT_TRUE(recorder.start({}));

@@ -143,7 +143,7 @@ TEST_F(FairUseTest, ARestartChangesNothing) {
   EXPECT_NEAR(hours(kBob), bob, 0.005);
 }
 
-TEST_F(FairUseTest, UntilUseIsReadTheOrderIsThatOfComing) {
+TEST_F(FairUseTest, OrderIsThatOfArrivalUntilUseIsRead) {
   use_it(kAlice, 1h);
   life->recorder.flush();
   ready = 0;

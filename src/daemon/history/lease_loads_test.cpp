@@ -32,11 +32,11 @@ class LeaseLoadsTest : public ::testing::Test {
   std::map<LeaseId, LeaseEntry> leases;
 };
 
-TEST_F(LeaseLoadsTest, TheOnlyOneWithProcessesHasTheWholeLoad) {
+TEST_F(LeaseLoadsTest, OnlyLeaseWithProcessesHasTheWholeLoad) {
   EXPECT_EQ(loads({{10, {1}}, {20, {1}}}), (Loads{{{{1}, 80}, {{2}, 0}}}));
 }
 
-TEST_F(LeaseLoadsTest, OfSeveralTheLoadIsDividedAsThatOfTheirProcesses) {
+TEST_F(LeaseLoadsTest, LoadIsDividedByTheLoadsOfProcesses) {
   gpu.figures.processes = {{10, 60}, {20, 20}};
   EXPECT_EQ(loads({{10, {1}}, {20, {2}}}), (Loads{{{{1}, 60}, {{2}, 20}}}));
   // A process without a lease takes its part of the load, too.
@@ -52,7 +52,7 @@ TEST_F(LeaseLoadsTest, UnknownLoadIsNotEstimated) {
   EXPECT_EQ(loads({{10, {1}}, {20, {1}}}), std::nullopt);
 }
 
-TEST_F(LeaseLoadsTest, WhereNothingComputesAllAreIdle) {
+TEST_F(LeaseLoadsTest, AllLeasesAreIdleIfNothingComputes) {
   gpu.sample.load_percent = 0;
   EXPECT_EQ(loads({{10, {1}}, {20, {2}}}), (Loads{{{{1}, 0}, {{2}, 0}}}));
   gpu.sample.load_percent = 50;

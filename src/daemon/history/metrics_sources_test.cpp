@@ -18,7 +18,7 @@ GpuSample sample_of(const char* gpu, const std::vector<pid_t>& pids) {
   return sample;
 }
 
-TEST(RecoveredMemory, ComesBackOnceAndFromLeasesOnly) {
+TEST(RecoveredMemory, IsCountedOnceAndFromLeasesOnly) {
   RecoveredMemory memory;
   memory.on_sample(sample_of("a", {1, 2, 3}), {{1, gib(8)}, {2, gib(4)}});
   memory.on_sample(sample_of("b", {1}), {{1, gib(2)}});
@@ -42,7 +42,7 @@ TEST(RecoveredMemory, MemoryOfAListedProcessIsNotFreeThoughItsLeaseIsGone) {
   EXPECT_TRUE(memory.total().is_zero()) << "it was nobody's lease any more";
 }
 
-TEST(WaitTimes, EachIsInOneStepAndTheStepsAreBounded) {
+TEST(WaitTimes, EachWaitIsInOneOfABoundedNumberOfSteps) {
   WaitTimes waits;
   for (const auto waited : {-5s, 0s, 1s, 2s, 60s, 3600s, 30 * 24 * 3600s}) waits.add(waited);
   const proto::Waits got = waits.get();

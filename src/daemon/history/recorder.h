@@ -49,8 +49,8 @@ class Recorder final {
     const GpuTable& gpus;
     std::function<WallTime()> wall_clock;
     std::function<void()> on_event{};  // called when there are new events, stored if possible
-    UserGroups* groups = nullptr;      // null: nobody is in any
-    std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
+    UserGroups* groups = nullptr;      // null: no user is in a group
+    std::string spill = {};            // file of events not stored yet; empty: a kill -9 loses them
     // Null: each write is on the disk at once. Else followers get events when these are on the
     // disk.
     const ports::Durability* durability = nullptr;
@@ -63,7 +63,7 @@ class Recorder final {
   Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
   // Writes everything that is not written yet. The destructor does so too.
   void flush();
-  // There may be room on the disk again: writes what could not be written before.
+  // Writes what could not be written before, as there may be room on the disk again.
   void store_again();
   void on_durability(const ports::Durability::News& news);
 
@@ -75,7 +75,7 @@ class Recorder final {
     std::string finding;
     std::optional<Bytes> bytes;
     std::uint64_t count = 1;
-    std::string message;  // for everybody: nothing private, nothing that could move a cursor
+    std::string message;  // all users see it: nothing private, no control characters
     std::vector<pid_t> pids;
     std::string detail;  // for its user and administrators
   };
@@ -93,13 +93,13 @@ class Recorder final {
     pid_t pid = 0;
     std::optional<std::uint32_t> session{};  // of the web page
   };
-  // Every call that changes something, and every one that was refused.
-  // `error`: the word of the control protocol, or empty.
+  // Records a call that changes something, or that was refused. `error`: the word of the control
+  // protocol, or empty.
   void on_call(const Who& who, std::string_view method, std::optional<LeaseId> lease,
                std::string_view error);
   // A process was refused memory.
   void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
-  // A process was refused; `why` says what is at its limit.
+  // A process was refused; `why` names the limit that is reached.
   void on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
   // The use of leases on this GPU in the last sample; leases that are not named used nothing.
   // `loads`: how busy they keep it (lease_loads.h).
@@ -120,8 +120,8 @@ class Recorder final {
   Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
 
  private:
-  // Audits that a lease was refused more, and begins the event of it. Empty: a repetition, which is
-  // only counted.
+  // Writes to the audit log that a lease was refused more, and begins the event for it. Empty: a
+  // repetition, which is only counted.
   std::optional<Event> deny(LeaseId lease, uid_t uid, pid_t pid, const char* operation,
                             std::optional<Bytes> asked);
   // The state of a lease as it was recorded last.
@@ -161,7 +161,7 @@ class Recorder final {
   UsageReaders readers_;
   bool started_ = false;  // until start() has ended, changes are not recorded as events
   bool closed_usage_ = false;
-  bool closing_ = false;  // nobody reads any more
+  bool closing_ = false;  // there are no readers any more
   bool complained_ = false;
   bool unwritten_ = false;  // the last batch could not be written
   TimePoint usage_written_{};

@@ -17,12 +17,12 @@ TEST(RefusalText, IsInWords) {
             "cancelling a request was refused once more: what it names does not exist");
 }
 
-TEST(RefusalText, ANewNameStandsForItself) {
+TEST(RefusalText, UnknownNameIsShownAsItIs) {
   EXPECT_EQ(refusal_text("Dance", "TooTired"), "Dance was refused: TooTired");
 }
 
 // A refused call is recorded if it would change something or return secrets.
-TEST(RefusalText, EveryCallThatIsToldHasWords) {
+TEST(RefusalText, EveryReportedCallHasWords) {
 #define GPUROTA_CHECK_WORDS(M)                                                              \
   if (!proto::is_read_only(proto::M::kMethod) || proto::tells_secrets(proto::M::kMethod)) { \
     std::string_view name = proto::M::kMethod;                                              \

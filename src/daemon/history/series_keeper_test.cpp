@@ -173,7 +173,7 @@ TEST_F(SeriesKeeperTest, LeaseHasSeriesOfMemoryWaitingAndEvictions) {
     evictions += seen->values[series::kEvictions];
     waited += seen->values[series::kWaited];
   }
-  EXPECT_EQ(evictions, 3u);  // at first, when it went on after a pause, and at last
+  EXPECT_EQ(evictions, 3u);  // the first one, its continuation after a pause, and the last one
   EXPECT_EQ(waited, 6000u);
   const auto gpu = entry(*keeper, wall() - 1s, series::subject_of(kGpu));
   ASSERT_TRUE(gpu);

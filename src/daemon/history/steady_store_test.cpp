@@ -176,7 +176,7 @@ TEST_F(SteadyStoreTest, LossOnDiskIsReportedAndTheLogUnusedUntilAllIsInTheDataba
   EXPECT_THAT(stored(), ElementsAre(1, 2));
 }
 
-TEST_F(SteadyStoreTest, NothingIsWaitedForWhereNothingChanges) {
+TEST_F(SteadyStoreTest, NoWaitForTheDiskWithoutChanges) {
   ASSERT_TRUE(store_->save_lease(lease(1)));
   store_->settle();
   run_until_told();

@@ -33,7 +33,7 @@ class UsageBookTest : public ::testing::Test {
   Now now{TimePoint(1h), WallTime(1000h)};
 };
 
-TEST_F(UsageBookTest, ASliceCountsAsItsPartOfTheGpuAndMemoryAsItIsUsed) {
+TEST_F(UsageBookTest, SliceCountsAsAFractionAndMemoryAsUsed) {
   book.update(lease, "staff", gpus, now);
   pass(10min);
   book.on_use(lease.id, kGpu, gib(2), now);

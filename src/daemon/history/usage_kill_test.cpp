@@ -54,7 +54,7 @@ TEST_F(UsageKillTest, KillAtAnyTimeLosesNoGpuTimeOfARunningLease) {
   }
 }
 
-TEST_F(UsageKillTest, OfTheMemoryAndOfALeaseThatEndsNoMoreThanTheLastMinuteIsLost) {
+TEST_F(UsageKillTest, KillLosesAtMostTheLastMinuteOfMemoryAndOfAnEndingLease) {
   constexpr std::uint64_t kPeriod = 60, kMib = 2048;
   FakeHistory history;
   Recorder recorder(parts(history));

@@ -59,7 +59,7 @@ TEST(UsageSums, ALeaseCountsOnceHoweverManyGpusItHasAndAlsoIfItTookNoTime) {
   EXPECT_EQ(sums_of(rows, UsageBy::kGpu).size(), 2u);
 }
 
-TEST(UsageSums, EachIsTakenOnce) {
+TEST(UsageSums, EachSumIsTakenOnce) {
   UsageSums sums({UsageBy::kUser, WallTime(0h), WallTime(9h)}, [](uid_t) { return false; });
   sums.add({a_usage(1, kAlice, WallTime(1h), WallTime(2h)),
             a_usage(2, kBob, WallTime(1h), WallTime(2h))});
@@ -68,7 +68,7 @@ TEST(UsageSums, EachIsTakenOnce) {
   EXPECT_FALSE(sums.take());
 }
 
-TEST(UsageSums, IsByEachKey) {
+TEST(UsageSums, SumsAreMadeByEachKey) {
   StoredUsage other = a_usage(2, kAlice, WallTime(1h), WallTime(2h));
   other.note = "m";
   other.kind = "job";

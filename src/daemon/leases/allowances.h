@@ -1,4 +1,4 @@
-// The limits that the site sets a user, checked before a lease is made and before one is given
+// The limits that the site sets for a user, checked before a lease is made and before a lease gets
 // more. State thread only; changes nothing but the budget of new leases.
 #pragma once
 
@@ -33,16 +33,17 @@ class Allowances {
 
   explicit Allowances(Parts parts) : parts_(std::move(parts)) {}
 
-  // Whether the user may have this too, beside what the user has and waits for.
+  // Whether the request is within the user's limits, beside what the user has and waits for.
   Result<void> check(const AcquireRequest& request, bool waits) const;
-  // The same for a user who has nothing and waits for nothing.
+  // Like check(), as if the user had nothing and waited for nothing.
   Result<void> check_ever(const AcquireRequest& request) const;
   // Whether the user may make bookings that begin then, in the order of their times.
   Result<void> check_booking(const AcquireRequest& request, const std::string& user,
                              const std::vector<WallTime>& begins) const;
   // Whether the lease may be changed to `changed`.
   Result<void> check_more(const Lease& lease, const Lease& changed) const;
-  // Counts one more lease or request. An error: the user has made too many in an hour.
+  // Counts one more lease or request. An error: the user has made too many leases or requests
+  // within an hour.
   Result<void> count_new(const AcquireRequest& request) const;
   // A user's limits, where each comes from, and what the user has and waits for.
   struct Standing {

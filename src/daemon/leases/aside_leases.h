@@ -49,7 +49,7 @@ class AsideLeases {
   Parts parts_;
   std::set<LeaseId> leases_;
   std::set<LeaseId> causes_;                 // leases of bookings, as of the last update
-  std::map<LeaseId, TimePoint> idle_since_;  // of causes_: since when without a process
+  std::map<LeaseId, TimePoint> idle_since_;  // since when each of causes_ has no process
 };
 
 }  // namespace gpurota::daemon

@@ -22,7 +22,7 @@ class Attribution {
     std::uint64_t start_ticks = 0;  // 0: not known
     bool gone = false;              // now
     std::optional<watch::Container> container{};
-    std::string executable{};  // of a process without a lease; foreign bytes
+    std::string executable{};  // set for a process without a lease; untrusted bytes
   };
 
   Attribution(ports::Processes& processes, const LeaseTables& tables)
@@ -46,12 +46,12 @@ class Attribution {
   // A process and its ancestors, as far as they have been read.
   struct Path {
     std::vector<ports::ProcessId> ids;
-    pid_t next = 0;  // 0: the path is whole
+    pid_t next = 0;  // 0: the path is complete
   };
   // Adds one more process, whose read is not counted.
   void lengthen(Path& path, const ports::ProcessInfo& info);
-  // The lease that all processes of the path belong to. `path` is whole, or ends at a process whose
-  // lease is known.
+  // The lease that all processes of the path belong to. `path` is complete, or ends at a process
+  // whose lease is known.
   std::optional<LeaseId> settle(const Path& path);
   struct Walked;
   const Walked* find_walked(const ports::ProcessId& process) const;
@@ -64,10 +64,10 @@ class Attribution {
   // deep tree is walked once a second, however many questions are asked about its processes.
   struct Walked {
     std::uint64_t start_ticks = 0;
-    std::optional<LeaseId> lease;  // empty: in no lease, as all its ancestors
+    std::optional<LeaseId> lease;  // empty: neither it nor any ancestor is in a lease
   };
   std::unordered_map<pid_t, Walked> walked_;
-  std::unordered_map<pid_t, Path> ahead_;  // of walk_ahead(), by the first one's number
+  std::unordered_map<pid_t, Path> ahead_;  // of walk_ahead(), by the pid of the first process
   std::uint64_t seen_changes_ = 0;
 };
 

@@ -29,7 +29,7 @@ class AttributionTest : public ::testing::Test {
 
 // One message of a tenant asks about 60 processes: where each had 240 ancestors, that took half a
 // second of the loop.
-TEST_F(AttributionTest, ADeepTreeOfStrangersIsWalkedOnceHoweverManyAreAskedAbout) {
+TEST_F(AttributionTest, DeepTreeWithoutALeaseIsWalkedOnce) {
   const pid_t last = chain(1, 200);
   std::vector<pid_t> asked;
   for (int i = 0; i < 60; ++i) asked.push_back(processes.spawn({.parent = last}));
@@ -40,7 +40,7 @@ TEST_F(AttributionTest, ADeepTreeOfStrangersIsWalkedOnceHoweverManyAreAskedAbout
   EXPECT_EQ(processes.reads(), before + 60);
 }
 
-TEST_F(AttributionTest, AProcessBelowOneOfALeaseIsInTheLease) {
+TEST_F(AttributionTest, DescendantOfALeasesProcessIsInTheLease) {
   const pid_t top = processes.spawn();
   hold(top);
   const pid_t last = chain(top, 200);
@@ -54,7 +54,7 @@ TEST_F(AttributionTest, AProcessBelowOneOfALeaseIsInTheLease) {
   }
 }
 
-TEST_F(AttributionTest, ADeepTreeIsGoneUpInPieces) {
+TEST_F(AttributionTest, DeepTreeIsWalkedInPieces) {
   const pid_t top = processes.spawn();
   hold(top);
   const pid_t last = chain(top, 200);
@@ -84,7 +84,7 @@ TEST_F(AttributionTest, AProcessThatCameToALeaseAfterAWalkIsStillFound) {
   EXPECT_FALSE(attribution.owner_of(top).lease) << "who is above it is not in the lease";
 }
 
-TEST_F(AttributionTest, AStrangerIsOneNoLongerOnceAnAncestorBelongsToALease) {
+TEST_F(AttributionTest, ProcessJoinsTheLeaseOfItsAncestorLater) {
   const pid_t top = processes.spawn();
   const pid_t last = chain(top, 5);
   EXPECT_FALSE(attribution.owner_of(last).lease);

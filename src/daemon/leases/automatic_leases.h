@@ -2,9 +2,9 @@
 // /etc/ld.so.preload or LD_PRELOAD, and the site has switched this on
 // (docs/design/automatic-leases.md). State thread only.
 //
-// An automatic lease is of kind run. The process that asked holds it, and so do its descendants
-// that ask or connect later. No process is moved into a cgroup, and none is signalled when the last
-// one has ended.
+// An automatic lease is of kind run. The lease is held by the process that asked, and by its
+// descendants that ask or connect later. No process is moved into a cgroup, and none is signalled
+// when the last holder has ended.
 #pragma once
 
 #include "abi/wire.h"
@@ -44,14 +44,14 @@ class AutomaticLeases {
     std::string token{};
     std::string visible{};  // for CUDA_VISIBLE_DEVICES; empty: unchanged
     std::string why{};      // why there is no lease: for the program's user
-    bool later = false;     // no answer yet: fillers make way, and the program asks again
+    bool later = false;     // no answer yet: fillers leave, and the program asks again
     bool made = false;      // just now
     bool unread = false;    // no answer yet: its command line is being read. Ask in kUnreadPeriod
     bool walks = false;  // no answer yet: deep in a tree of processes. Ask in its user's next turn
   };
   static constexpr Duration kUnreadPeriod = std::chrono::milliseconds(2);
-  // A process that is in a lease already (by cgroup or ancestry) is told that lease, whatever the
-  // policy; refused if the lease is another user's, or the process has ended.
+  // A process that is in a lease already (by cgroup or ancestry) gets that lease as the answer,
+  // whatever the policy. Refused if the lease is another user's, or the process has ended.
   Answer ask(const ipc::Peer& peer, const AutomaticWish& wish);
   // A program in a container says that it is in this lease on whole GPUs, as neither its control
   // group nor its ancestors show that. The container decides which GPUs the program sees, and their

@@ -42,7 +42,7 @@ TEST_F(AutomaticWishTest, AWishForNothingGetsTheSitesDefaults) {
   EXPECT_FALSE(request->placement.swap);
 }
 
-TEST_F(AutomaticWishTest, MemoryIsWithinTheMostAndLessIsAlwaysGiven) {
+TEST_F(AutomaticWishTest, MemoryIsBoundedAndLessIsAlwaysGranted) {
   EXPECT_EQ(taken({.memory = "2G"})->placement.memory, (SizeSpec{gib(2), 0}));
   EXPECT_FALSE(taken({.memory = "2G"})->placement.soft_limit);
   EXPECT_THAT(refused({.memory = "5G"}), HasSubstr("GPUROTA_MEMORY=5G is more than the 4 GiB"));
@@ -64,7 +64,7 @@ TEST_F(AutomaticWishTest, GpusAndTurnsAreAsTheSiteAllows) {
   EXPECT_EQ(request->priority, -10);
 }
 
-TEST_F(AutomaticWishTest, WhatIsNoValueIsSaidWithItsVariable) {
+TEST_F(AutomaticWishTest, InvalidValueIsReportedWithItsVariable) {
   EXPECT_THAT(refused({.memory = "much"}), HasSubstr("GPUROTA_MEMORY=much: write a size"));
   EXPECT_THAT(refused({.gpus = "0"}), HasSubstr("GPUROTA_GPUS=0: write how many"));
   EXPECT_THAT(refused({.gpus = "2x"}), HasSubstr("GPUROTA_GPUS=2x"));
@@ -72,7 +72,7 @@ TEST_F(AutomaticWishTest, WhatIsNoValueIsSaidWithItsVariable) {
   EXPECT_THAT(refused({.priority = "101"}), HasSubstr("GPUROTA_PRIORITY=101"));
 }
 
-TEST_F(AutomaticWishTest, ThereIsNoNeedForAnEndOfItsText) {
+TEST_F(AutomaticWishTest, TextNeedsNoTerminatingZero) {
   gpurota_msg_automatic question{};
   std::memset(question.memory, '9', sizeof question.memory);
   std::memset(question.gpus, '9', sizeof question.gpus);

@@ -33,13 +33,13 @@ class Availability {
   std::vector<lease::Available> available() const;
   // Nothing is available on a GPU that is not there.
   lease::Available available_on(const GpuUuid& gpu) const;
-  // The changes that would let a request start now and that the site allows its user: for a request
-  // in the queue (`entry` is one of its entries), or for one that is not there.
+  // The changes that would let a request start now and that the site allows its user: `entry` is an
+  // entry of the queue, or a request that is not in the queue.
   std::vector<lease::WayOut> ways_out(const QueueEntry& entry) const;
   std::vector<lease::WayOut> ways_out(const AcquireRequest& request) const;
-  // The same as text of a reason. Empty for requests far back in the queue: an answer that shows
-  // the queue would plan all of it again for each of them. FindAlternatives does that for one
-  // request.
+  // The result of ways_out() as text for a reason. Empty for requests far back in the queue, as an
+  // answer that shows the queue would plan the whole queue again for each of them. FindAlternatives
+  // does that for one request.
   std::string remedy(const QueueEntry& entry) const;
   std::string remedy(const AcquireRequest& request) const;
 

@@ -30,14 +30,15 @@ constexpr WallTime::duration kLeavingKnown =
 // The longest that moving a lease to host memory may take before the lease ends instead: 80 GiB
 // take 30 s over a slow bus (PCIe 3.0 x4).
 constexpr Duration kLongestMove = std::chrono::minutes(1);
-// Enough for one a week for more than a year.
+// Enough for weekly bookings for more than a year.
 constexpr std::size_t kMostBookingsAtOnce = 60;
 
 bool keeps_on(const config::Config& config) {
   return config.expired_reservation == config::Expired::kKeep;
 }
 
-// The leases, with what swap leases keep on their GPUs where they make way.
+// The leases, with the memory that swap leases keep on their GPUs when they are moved to host
+// memory.
 std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings::Parts& parts) {
   std::vector<lease::Occupant> occupants = parts.rooms.occupants();
   for (lease::Occupant& occupant : occupants) {
@@ -50,9 +51,9 @@ std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings
   return occupants;
 }
 
-// The same for a booking that is moving some of them to host memory. A lease that is in host memory
-// for another booking counts as if it were on its GPUs: no booking begins because of what another
-// one has done.
+// Like occupants() above, for a booking that is moving some of the leases to host memory. A lease
+// that is in host memory for another booking counts as if it were on its GPUs: a booking must not
+// begin because of memory that another booking has freed.
 std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings::Parts& parts,
                                        const BookingEntry& booking) {
   std::vector<lease::Occupant> occupants = daemon::occupants(tables, parts);
@@ -64,7 +65,8 @@ std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings
   return occupants;
 }
 
-// The leases as a promise has to count them: a lease that the site lets go on has no end.
+// The leases as a promise has to count them: a lease that the site lets continue after its time has
+// no end.
 std::vector<lease::Occupant> lasting_occupants(const LeaseTables& tables,
                                                const Bookings::Parts& parts) {
   std::vector<lease::Occupant> occupants = daemon::occupants(tables, parts);
@@ -180,7 +182,8 @@ Result<void> Bookings::restore() {
                        .placed = stored.placed.value_or(stored.since),
                        .on_time = stored.on_time,
                        .used = stored.used};
-    // The last daemon has told its user, or no daemon ran then.
+    // If the time of the warning is past, the last daemon has warned the user, or no daemon ran at
+    // that time.
     entry.warned = parts_.wall_clock() >= entry.begins - warn_before(parts_.config);
     log::info("booking restored", {{"request", to_string(entry.id)}});
     add(std::move(entry));
@@ -367,7 +370,7 @@ void Bookings::update_leaving() {
   for (const auto& [id, when] : changes) set_leaving(tables_, parts_.leases, id, when);
 }
 
-// Called while there is time to find other GPUs. A booking that named no GPUs gets others where
+// Called while there is time to find other GPUs. A booking that named no GPUs gets other GPUs if
 // leases without a stated end would have to leave for it.
 void Bookings::warn(RequestId id) {
   BookingEntry* const it = tables_.find_booking(id);
@@ -376,7 +379,7 @@ void Bookings::warn(RequestId id) {
   const auto others = parts_.rooms.booked(id);
   checked.asked.placement.gpus = it->kept;
   checked.asked.placement.wishes = {};
-  // Requests that wait were planned beside it.
+  // Waiting requests were planned beside this booking.
   const auto as_kept = place(checked, others, {});
   const auto elsewhere = as_kept ? as_kept : place(*it, others, {});
   if (elsewhere && *elsewhere != it->kept) {
@@ -561,7 +564,7 @@ void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& begi
 
 void Bookings::set_trouble(RequestId id, Reason why) {
   BookingEntry* const it = tables_.find_booking(id);
-  // A lease that ends with its time, or a filler, is gone in a moment.
+  // Wait a little: a lease whose time is over, or a filler, may still be ending.
   const Duration grace = parts_.config.grace + ports::kLongestWallWait / 6;
   const bool patient = parts_.wall_clock() < it->begins + grace ||
                        (it->used && parts_.loop.now() < it->used_at + grace);

@@ -41,7 +41,7 @@ enum class BookingStep {
 // The result of Bookings::claim().
 struct ClaimedBooking {
   std::optional<LeaseId> lease{};  // it has begun
-  std::string why{};               // else what it waits for
+  std::string why{};               // otherwise: what it waits for
 };
 
 struct BookingNews {
@@ -52,7 +52,7 @@ struct BookingNews {
   std::optional<Author> by{};         // of kCancelled
 };
 
-// "GPU 0", "GPUs 0, 2": what people call them.
+// "GPU 0", "GPUs 0, 2": the names of GPUs for people.
 std::string names_of(const std::vector<GpuUuid>& gpus, const GpuTable& table);
 
 class Bookings final {
@@ -71,8 +71,8 @@ class Bookings final {
     const config::Config& config;
     std::function<WallTime()> wall_clock;
     std::function<void(const BookingNews& news)> publish;
-    // The memory that a swap lease keeps on its GPUs where it is moved to host memory. Nothing:
-    // host memory has no room for it.
+    // The memory that a swap lease keeps on its GPUs when the lease is moved to host memory.
+    // Nothing: host memory has no room for the lease.
     std::function<std::optional<LeaseStay>(LeaseId lease)> stay_of;
     // As of AsideLeases::Parts.
     std::function<void(LeaseId lease, bool aside, const std::string& why)> set_aside;
@@ -101,7 +101,8 @@ class Bookings final {
   // False: there is no booking of this number.
   bool cancel(RequestId id, const std::string& why, const Author& by);
 
-  // The leases that leave if it is used: now, or at its beginning as far as that is known.
+  // The leases that leave if the booking is used: now, or at its beginning, as far as they are
+  // known.
   std::vector<LeaseId> leaving_for(const BookingEntry& entry) const;
   // A lease has changed: a booking in trouble may wait for that, or the lease may have to leave for
   // a booking.

@@ -116,17 +116,17 @@ class BookingsTest : public FakeWorldTest {
   std::optional<LeaseWorld> world;
   Bookings* bookings = nullptr;
   std::vector<BookingStep> steps;
-  std::map<LeaseId, std::string> left;  // for a booking, and why
+  std::map<LeaseId, std::string> left;  // leases that left for a booking: why
   std::set<LeaseId> orders;             // leases that are to be in host memory
-  std::vector<std::string> told;        // with each order
+  std::vector<std::string> told;        // the reason of each order
   std::size_t host_room = 1;
-  bool moves = true;  // what is ordered is done at once
+  bool moves = true;  // orders are carried out at once
   std::string why;
   TimePoint begun = loop.now();
   std::chrono::milliseconds step{0};
 };
 
-TEST_F(BookingsTest, OneIsStoredAndBecomesItsOwnersReservationInTime) {
+TEST_F(BookingsTest, BookingIsStoredAndBecomesAReservationOnTime) {
   const auto made = book(2h, 1h);
   ASSERT_TRUE(made);
   EXPECT_THAT(store.requests(), SizeIs(1));
@@ -154,7 +154,7 @@ TEST_F(BookingsTest, OnlyALeaseThatEndsBeforeABookingMayHaveItsGpu) {
   EXPECT_TRUE(acquire(2h));
 }
 
-TEST_F(BookingsTest, WorkWithoutAStatedEndGoesOnUntilOneIsUsed) {
+TEST_F(BookingsTest, WorkWithoutAStatedEndContinuesUntilABookingIsUsed) {
   const auto made = book(2h, 1h);
   EXPECT_FALSE(acquire(2h + 1s)) << "a stated time is never cut, so it has to fit";
   const auto lease = acquire(std::nullopt);
@@ -180,7 +180,7 @@ TEST_F(BookingsTest, WorkWithoutAStatedEndGoesOnUntilOneIsUsed) {
   EXPECT_EQ(bookings->claim(made->front())->lease, only_lease()->lease.id);
 }
 
-TEST_F(BookingsTest, OneThatIsOnTimeNeedsNoUse) {
+TEST_F(BookingsTest, OnTimeBookingBeginsWithoutUse) {
   ASSERT_TRUE(bookings->make(reservation(1h), {now() + 2h}, true, true));
   const auto work = acquire(std::nullopt);
   ASSERT_TRUE(work);
@@ -207,7 +207,7 @@ TEST_F(BookingsTest, ASwapLeaseIsInHostMemoryAsLongAsABookedSliceLasts) {
   world->holds_memory = booked_is_used;
   loop.advance(10min);
   EXPECT_THAT(orders, ElementsAre(work));
-  // A new daemon finds the same.
+  // A new daemon gives the same orders.
   orders.clear();
   start();
   loop.advance(1s);
@@ -303,7 +303,7 @@ TEST_F(BookingsTest, ASwapLeaseComesBackWhenTheBookingThatMovesItIsCancelled) {
   EXPECT_THAT(orders, IsEmpty());
 }
 
-TEST_F(BookingsTest, ALeaseKnowsADayAheadByWhenItLeaves) {
+TEST_F(BookingsTest, LeaseKnowsADayAheadWhenItLeaves) {
   const auto made = book(30h, 1h);
   const WallTime begins = now() + 30h;
   const auto lease = acquire(std::nullopt);
@@ -322,7 +322,7 @@ TEST_F(BookingsTest, ALeaseKnowsADayAheadByWhenItLeaves) {
   EXPECT_EQ(leaves(), std::nullopt);
 }
 
-TEST_F(BookingsTest, ALeaseThatNeedNotLeaveKnowsOfNone) {
+TEST_F(BookingsTest, LeaseThatNeedNotLeaveHasNoLeavingTime) {
   const auto own = book(2h, 1h, 1000);
   const auto lease = acquire(std::nullopt);
   ASSERT_TRUE(lease);
@@ -331,7 +331,7 @@ TEST_F(BookingsTest, ALeaseThatNeedNotLeaveKnowsOfNone) {
   EXPECT_THAT(bookings->leaving_for(*world->tables.find_booking(own->front())), IsEmpty());
 }
 
-TEST_F(BookingsTest, ALeaseIsNotLeavingForOneThatNobodyHasUsed) {
+TEST_F(BookingsTest, LeaseIsNotLeavingForAnUnusedBooking) {
   ASSERT_TRUE(book(2h, 10h));
   const auto lease = acquire(std::nullopt);
   ASSERT_TRUE(lease);
@@ -343,7 +343,7 @@ TEST_F(BookingsTest, ALeaseIsNotLeavingForOneThatNobodyHasUsed) {
   EXPECT_EQ(world->tables.find(work)->lease.leaves, std::nullopt);
 }
 
-TEST_F(BookingsTest, ByWhenALeaseLeavesIsKnownAfterARestart) {
+TEST_F(BookingsTest, LeavingTimeSurvivesARestart) {
   const auto made = book(2h, 1h);
   const WallTime begins = now() + 2h;
   const auto lease = acquire(std::nullopt);
@@ -393,7 +393,7 @@ TEST_F(BookingsTest, ALeaseStaysWhereTheBookingMovesToAFreeGpu) {
   EXPECT_EQ(leaves(), std::nullopt) << "it moves there";
 }
 
-TEST_F(BookingsTest, NoneEndsItsOwnersOwnWork) {
+TEST_F(BookingsTest, BookingEndsNoLeaseOfItsOwner) {
   const auto made = book(2h, 1h, 1000);
   const auto lease = acquire(std::nullopt);
   ASSERT_TRUE(lease);
@@ -404,7 +404,7 @@ TEST_F(BookingsTest, NoneEndsItsOwnersOwnWork) {
   EXPECT_THAT(claimed->why, HasSubstr("L1"));
 }
 
-TEST_F(BookingsTest, OneThatNobodyUsesEndsWhenSomebodyWaits) {
+TEST_F(BookingsTest, UnusedBookingEndsWhenARequestWaits) {
   ASSERT_TRUE(book(2h, 10h));
   loop.advance(2h + 45min);
   ASSERT_TRUE(only_lease()) << "nobody waits";
@@ -418,7 +418,7 @@ TEST_F(BookingsTest, OneThatNobodyUsesEndsWhenSomebodyWaits) {
   EXPECT_EQ(only_lease()->lease.uid, 1000U);
 }
 
-TEST_F(BookingsTest, ALeaseStaysWhenOneThatNobodyUsesEndsForSomebodyWhoWaits) {
+TEST_F(BookingsTest, LeaseStaysWhenAnUnusedBookingEnds) {
   AcquireRequest booked = reservation(10h);
   booked.placement.memory = SizeSpec{gib(16), 0};
   ASSERT_TRUE(bookings->make(booked, {now() + 2h}, false));
@@ -441,7 +441,7 @@ TEST_F(BookingsTest, ALeaseStaysWhenOneThatNobodyUsesEndsForSomebodyWhoWaits) {
   EXPECT_EQ(world->tables.leases.size(), 2U) << "the request was served";
 }
 
-TEST_F(BookingsTest, OneThatHasBeenUsedStaysThoughSomebodyWaits) {
+TEST_F(BookingsTest, UsedBookingStaysAlthoughARequestWaits) {
   const auto made = book(2h, 10h);
   loop.advance(2h + 1min);
   ASSERT_TRUE(bookings->claim(made->front())->lease);
@@ -456,7 +456,7 @@ TEST_F(BookingsTest, OneThatHasBeenUsedStaysThoughSomebodyWaits) {
   EXPECT_EQ(only_lease()->lease.uid, kBob);
 }
 
-TEST_F(BookingsTest, TheUseOfOneIsRememberedOverARestart) {
+TEST_F(BookingsTest, UseOfABookingSurvivesARestart) {
   const auto made = book(2h, 1h);
   const auto lease = acquire(std::nullopt);
   ASSERT_TRUE(lease);
@@ -468,7 +468,7 @@ TEST_F(BookingsTest, TheUseOfOneIsRememberedOverARestart) {
   EXPECT_TRUE(world->tables.find_booking(made->front())->used);
 }
 
-TEST_F(BookingsTest, OneIsRefusedWhereALeaseWithoutATimeLimitIs) {
+TEST_F(BookingsTest, BookingIsRefusedOnAGpuOfALeaseWithoutATimeLimit) {
   const auto lease = acquire(std::nullopt);
   ASSERT_TRUE(lease);
   const auto refused = book(2h, 1h);
@@ -478,7 +478,7 @@ TEST_F(BookingsTest, OneIsRefusedWhereALeaseWithoutATimeLimitIs) {
   EXPECT_THAT(store.requests(), IsEmpty());
 }
 
-TEST_F(BookingsTest, ALeaseIsNotExtendedIntoOne) {
+TEST_F(BookingsTest, LeaseIsNotExtendedIntoABooking) {
   const auto lease = acquire(1h);
   ASSERT_TRUE(lease);
   const LeaseId id = (*lease)->lease.id;
@@ -494,7 +494,7 @@ TEST_F(BookingsTest, ALeaseIsNotExtendedIntoOne) {
   EXPECT_TRUE(world->updates.update(id, longer));
 }
 
-TEST_F(BookingsTest, SeveralAreMadeOrNone) {
+TEST_F(BookingsTest, SeveralBookingsAreMadeOrNone) {
   ASSERT_TRUE(book(48h, 1h));
   const auto refused =
       bookings->make(reservation(2h, 1002), {now() + 24h, now() + 47h + 30min}, false);
@@ -506,7 +506,7 @@ TEST_F(BookingsTest, SeveralAreMadeOrNone) {
   EXPECT_THAT(*made, SizeIs(2));
 }
 
-TEST_F(BookingsTest, TheirNumberAndDistanceAreLimitedButNotForAdministrators) {
+TEST_F(BookingsTest, NumberAndDistanceAreLimitedExceptForAdministrators) {
   config.limits.everyone.bookings = 1;
   config.limits.everyone.book_ahead = 72h;
   ASSERT_TRUE(world->users.resolve(1s, {}));
@@ -520,7 +520,7 @@ TEST_F(BookingsTest, TheirNumberAndDistanceAreLimitedButNotForAdministrators) {
   EXPECT_TRUE(bookings->make(reservation(1h), {now() + 1000h}, true));
 }
 
-TEST_F(BookingsTest, GpuHoursOfAWeekAreBoundedButNotForAdministrators) {
+TEST_F(BookingsTest, WeeklyGpuHoursAreBoundedExceptForAdministrators) {
   ASSERT_TRUE(book(24h, 40h));
   const auto more = book(96h, 8h);
   ASSERT_FALSE(more);
@@ -536,7 +536,7 @@ TEST_F(BookingsTest, GpuHoursOfAWeekAreBoundedButNotForAdministrators) {
   EXPECT_THAT(longer.error().message, HasSubstr("bookings of 3 days at most"));
 }
 
-TEST_F(BookingsTest, OneThatHasBegunCountsAsLongAsItLastedAlsoAfterARestart) {
+TEST_F(BookingsTest, BegunBookingCountsForItsDurationAfterARestart) {
   ASSERT_TRUE(book(1h, 40h));
   loop.advance(1h + 1s);
   ASSERT_TRUE(only_lease());
@@ -553,7 +553,7 @@ TEST_F(BookingsTest, OneThatHasBegunCountsAsLongAsItLastedAlsoAfterARestart) {
   EXPECT_TRUE(book(50h, 21h));
 }
 
-TEST_F(BookingsTest, OneThatIsCancelledFreesItsGpu) {
+TEST_F(BookingsTest, CancelledBookingFreesItsGpu) {
   const auto made = book(2h, 1h);
   ASSERT_TRUE(made);
   EXPECT_TRUE(bookings->cancel(made->front(), "it was cancelled by bob", {kBob}));
@@ -564,7 +564,7 @@ TEST_F(BookingsTest, OneThatIsCancelledFreesItsGpu) {
   EXPECT_THAT(steps, ElementsAre(BookingStep::kMade, BookingStep::kCancelled));
 }
 
-TEST_F(BookingsTest, OneSurvivesARestartAndBeginsLateIfItsTimeCameMeanwhile) {
+TEST_F(BookingsTest, BookingSurvivesARestartAndBeginsLate) {
   ASSERT_TRUE(book(2h, 1h));
   start();
   ASSERT_THAT(world->tables.bookings, SizeIs(1));
@@ -576,7 +576,7 @@ TEST_F(BookingsTest, OneSurvivesARestartAndBeginsLateIfItsTimeCameMeanwhile) {
   EXPECT_EQ(*only_lease()->lease.ends, WallTime(1003h)) << "its end stays";
 }
 
-TEST_F(BookingsTest, OneWhoseTimeIsOverIsToldAsMissed) {
+TEST_F(BookingsTest, BookingWhoseTimeIsOverIsReportedAsMissed) {
   ASSERT_TRUE(book(2h, 1h));
   step = 4h;
   start();
@@ -587,14 +587,14 @@ TEST_F(BookingsTest, OneWhoseTimeIsOverIsToldAsMissed) {
   EXPECT_THAT(store.requests(), IsEmpty());
 }
 
-TEST_F(BookingsTest, TheWallClockDecidesWhenOneBegins) {
+TEST_F(BookingsTest, WallClockDecidesWhenABookingBegins) {
   ASSERT_TRUE(book(2h, 1h));
   step = 2h;
   loop.advance(1min);
   ASSERT_TRUE(only_lease()) << "it was set forward, and is looked at each minute";
 }
 
-TEST_F(BookingsTest, OneThatCannotBeginTriesAgainAndSaysWhy) {
+TEST_F(BookingsTest, BookingThatCannotBeginRetriesAndReportsWhy) {
   ASSERT_TRUE(book(2h, 1h));
   ASSERT_TRUE(world->states.set_draining(kGpu, true, "fan"));
   loop.advance(2h - 1min);
@@ -609,7 +609,7 @@ TEST_F(BookingsTest, OneThatCannotBeginTriesAgainAndSaysWhy) {
   ASSERT_TRUE(only_lease());
 }
 
-TEST_F(BookingsTest, ARequestBehindABookingIsNoTroubleForIt) {
+TEST_F(BookingsTest, LaterRequestDoesNotDelayABooking) {
   config.bookings.min_unbooked = 3h;
   ASSERT_TRUE(book(2h, 1h));
   AcquireRequest waits;
@@ -626,12 +626,12 @@ TEST_F(BookingsTest, ARequestBehindABookingIsNoTroubleForIt) {
   EXPECT_EQ(only_lease()->lease.uid, 1000U);
 }
 
-TEST_F(BookingsTest, AReservationThatIsOverYieldsToOne) {
+TEST_F(BookingsTest, ExpiredReservationEndsForABooking) {
   AcquireRequest first = reservation(1h, 1000);
   const auto lease = world->queue.acquire(first);
   ASSERT_TRUE(lease);
   ASSERT_TRUE(book(2h, 1h));
-  // A program of its user holds on to it.
+  // A program of its user still uses it.
   world->leases.cover((*lease)->lease.id, processes.id_of(processes.spawn()));
   loop.advance(90min);
   ASSERT_TRUE(only_lease());
@@ -641,7 +641,7 @@ TEST_F(BookingsTest, AReservationThatIsOverYieldsToOne) {
   EXPECT_EQ(only_lease()->lease.uid, kBob);
 }
 
-TEST_F(BookingsTest, WhereReservationsMayGoOnNothingIsPromisedBehindOne) {
+TEST_F(BookingsTest, NothingIsPromisedBehindAReservationThatMayContinue) {
   config.expired_reservation = config::Expired::kKeep;
   ASSERT_TRUE(world->queue.acquire(reservation(1h, 1000)));
   const auto refused = book(2h, 1h);
@@ -649,7 +649,7 @@ TEST_F(BookingsTest, WhereReservationsMayGoOnNothingIsPromisedBehindOne) {
   EXPECT_THAT(refused.error().message, HasSubstr("has no time limit"));
 }
 
-TEST_F(BookingsTest, WhatCannotBeStoredIsNotBooked) {
+TEST_F(BookingsTest, BookingThatCannotBeStoredIsRefused) {
   store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
   const auto refused = book(2h, 1h);
   ASSERT_FALSE(refused);

@@ -31,8 +31,8 @@ std::string file_of(LeaseId lease) {
   return fmt::format("{}lease_{}.json", kPrefix, to_string(lease));
 }
 
-// Whether the name is a number, and not the user's own: the user of that number would be called the
-// same.
+// Whether the user's name is a number other than the user's own uid. Such a name could be confused
+// with the user who has that uid.
 bool is_others_number(const std::string& user, uid_t uid) {
   return user.find_first_not_of("0123456789") == user.npos && user != std::to_string(uid);
 }
@@ -198,8 +198,8 @@ CdiSpecs::Spec CdiSpecs::any_spec() const {
   return {containers::cdi_text(containers::kCdiGpu, {std::string(containers::kCdiAny)}, edits), {}};
 }
 
-// Device files that are not there are left out: an engine refuses the container for one. /dev is in
-// memory.
+// Leaves out device files that do not exist, because an engine refuses a container with such a
+// file. The check does not block, as /dev is in memory.
 containers::CdiEdits CdiSpecs::edits_for(const std::set<GpuUuid>& gpus) const {
   containers::CdiEdits edits;
   const std::string folder = container_folder(parts_.tenant_socket);
@@ -208,8 +208,8 @@ containers::CdiEdits CdiSpecs::edits_for(const std::set<GpuUuid>& gpus) const {
   } else {
     edits.mounts = containers::library_mounts(folder, parts_.library, true);
   }
-  // Where NVIDIA's toolkit describes the driver, its own device has all of the driver's files:
-  // `--device nvidia.com/gpu=N` beside ours.
+  // If NVIDIA's toolkit describes the driver, leave out the driver's files: they come with the
+  // toolkit's own device, `--device nvidia.com/gpu=N`, which is used beside ours.
   if (!facts_.driver.described) {
     for (auto& mount : containers::driver_mounts(facts_.driver)) edits.mounts.push_back(mount);
   }

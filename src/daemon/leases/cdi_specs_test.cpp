@@ -127,7 +127,7 @@ TEST_F(CdiSpecsTest, UsersWhoseNamesAreAlikeHaveDevicesOfTheirOwn) {
   EXPECT_THAT(text("gpurota.dev-lease_L3.json"), Not(HasSubstr(".web\"")));
 }
 
-TEST_F(CdiSpecsTest, ALeaseOfACommandHasNone) {
+TEST_F(CdiSpecsTest, LeaseOfACommandHasNoFile) {
   begin();
   reserve("train", LeaseKind::kRun);
   EXPECT_TRUE(files().empty());
@@ -146,7 +146,7 @@ TEST_F(CdiSpecsTest, OnlyTheLeasesGpusAreNamedAndCountedFromZero) {
   EXPECT_THAT(spec, HasSubstr("libcuda.so.1"));
 }
 
-TEST_F(CdiSpecsTest, WhereNvidiasDescriptionIsTheLibrariesComeFromIt) {
+TEST_F(CdiSpecsTest, LibrariesComeFromNvidiasSpecIfThereIsOne) {
   add_driver();
   std::filesystem::create_directories(machine.path() + "/etc/cdi");
   testing::write_file(machine.path() + "/etc/cdi/nvidia.yaml", "");
@@ -156,7 +156,7 @@ TEST_F(CdiSpecsTest, WhereNvidiasDescriptionIsTheLibrariesComeFromIt) {
   EXPECT_THAT(text("gpurota.dev-lease_L1.json"), HasSubstr("/dev/nvidia3"));
 }
 
-TEST_F(CdiSpecsTest, WhereLeasesAreAutomaticThereIsADeviceForAnyContainer) {
+TEST_F(CdiSpecsTest, AutomaticLeasesAddADeviceForAnyContainer) {
   add_driver();
   config.automatic.enabled = true;
   begin();
@@ -169,7 +169,7 @@ TEST_F(CdiSpecsTest, WhereLeasesAreAutomaticThereIsADeviceForAnyContainer) {
   EXPECT_THAT(spec, Not(HasSubstr("TOKEN")));
 }
 
-TEST_F(CdiSpecsTest, AfterACrashWhatIsStaleGoesAndOthersFilesStay) {
+TEST_F(CdiSpecsTest, StaleFilesAreRemovedAfterACrashAndForeignFilesStay) {
   begin();
   reserve("");
   const std::string kept = text("gpurota.dev-lease_L1.json");
@@ -184,7 +184,7 @@ TEST_F(CdiSpecsTest, AfterACrashWhatIsStaleGoesAndOthersFilesStay) {
   EXPECT_EQ(text("gpurota.dev-lease_L1.json"), kept);
 }
 
-TEST_F(CdiSpecsTest, TurnedOffItLeavesNothingAlsoIfAnEarlierDaemonWroteIt) {
+TEST_F(CdiSpecsTest, TurningOffRemovesFilesOfEarlierDaemonsToo) {
   begin();
   reserve("");
   config.containers.cdi = false;
@@ -192,7 +192,7 @@ TEST_F(CdiSpecsTest, TurnedOffItLeavesNothingAlsoIfAnEarlierDaemonWroteIt) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(CdiSpecsTest, AFolderOnADiskIsRefusedAndSaid) {
+TEST_F(CdiSpecsTest, FolderOnADiskIsRefusedAndReported) {
   config.containers.cdi_folder = "/proc/self/task";
   begin();
   EXPECT_EQ(specs->describe(), "");
@@ -201,7 +201,7 @@ TEST_F(CdiSpecsTest, AFolderOnADiskIsRefusedAndSaid) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(CdiSpecsTest, AFolderThatIsNamedAnewHasTheFilesAndTheOldOneNot) {
+TEST_F(CdiSpecsTest, ChangedFolderHasTheFilesAndTheOldOneHasNone) {
   begin();
   reserve("");
   config.containers.cdi_folder = folder + "/new";

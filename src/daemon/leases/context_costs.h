@@ -1,6 +1,6 @@
-// Remembers over restarts of the daemon how much memory a context takes on each GPU. Without that
+// Keeps over restarts of the daemon how much memory a context takes on each GPU. Without that
 // figure a new daemon would expect too much of a program, and refuse it memory that fits. A figure
-// holds for one version of the driver. State thread only.
+// is valid for one version of the driver. State thread only.
 #pragma once
 
 #include "daemon/gpus/gpu_states.h"
@@ -9,11 +9,11 @@
 
 namespace gpurota::daemon {
 
-// Tells the grant book what was stored. GPUs and leases are known already.
+// Gives the stored costs to the grant book. GPUs and leases are known already.
 void recall_context_costs(const GpuTable& gpus, const GpuStates& states, const std::string& driver,
                           lease::GrantBook& grants);
 
-// Stores what the grant book has learnt, if that is new.
+// Stores the cost that the grant book has measured, if it is new.
 void remember_context_cost(const GpuUuid& gpu, const lease::GrantBook& grants,
                            const std::string& driver, GpuStates& states);
 

@@ -1,5 +1,5 @@
 // Commands that run under a reservation (`gpurota run --lease`): each has its own first process,
-// its own gpurota run that holds it, and its own end; the reservation goes on without it. Used by
+// its own gpurota run that holds it, and its own end; the reservation continues without it. Used by
 // LeaseManager; state thread only.
 #pragma once
 

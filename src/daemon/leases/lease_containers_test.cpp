@@ -51,7 +51,7 @@ class LeaseContainersTest : public FakeWorldTest {
   std::optional<LeaseWorld> world;
 };
 
-TEST_F(LeaseContainersTest, WhatRunsBesideAProcessThatJoinedIsInTheLeaseToo) {
+TEST_F(LeaseContainersTest, OtherProcessesOfAJoinedContainerAreInTheLease) {
   const LeaseId id = make_lease();
   const pid_t other = spawn_in(kGroup);
   const pid_t elsewhere = spawn_in(kOther);
@@ -74,7 +74,7 @@ TEST_F(LeaseContainersTest, ARestartForgetsNoContainer) {
   EXPECT_FALSE(owner_of(joined));
 }
 
-TEST_F(LeaseContainersTest, OthersInAContainerOfManyUsersAreNot) {
+TEST_F(LeaseContainersTest, OtherUsersOfASharedContainerAreNotInTheLease) {
   const LeaseId id = make_lease();
   const pid_t others = spawn_in(kGroup, 1002);
   ASSERT_TRUE(join(id, spawn_in(kGroup, 1001)));
@@ -82,7 +82,7 @@ TEST_F(LeaseContainersTest, OthersInAContainerOfManyUsersAreNot) {
   EXPECT_EQ(owner_of(spawn_in(kGroup, 1001)), id);
 }
 
-TEST_F(LeaseContainersTest, AProcessThatSaidItsOwnLeaseIsInThatOne) {
+TEST_F(LeaseContainersTest, ProcessThatNamedItsLeaseIsInThatLease) {
   const LeaseId first = make_lease();
   const LeaseId second = make_lease();
   ASSERT_TRUE(join(first, spawn_in(kGroup)));
@@ -91,7 +91,7 @@ TEST_F(LeaseContainersTest, AProcessThatSaidItsOwnLeaseIsInThatOne) {
   EXPECT_EQ(owner_of(own), second);
 }
 
-TEST_F(LeaseContainersTest, AContainerInWhichTheLeaseWasMadeIsNotInItAsAWhole) {
+TEST_F(LeaseContainersTest, ContainerWhereTheLeaseWasMadeIsNotWhollyInIt) {
   const LeaseId id = make_lease(kGroup);
   const pid_t joined = spawn_in(kGroup);
   ASSERT_TRUE(join(id, joined));
@@ -99,14 +99,14 @@ TEST_F(LeaseContainersTest, AContainerInWhichTheLeaseWasMadeIsNotInItAsAWhole) {
   EXPECT_FALSE(owner_of(spawn_in(kGroup)));
 }
 
-TEST_F(LeaseContainersTest, AGroupThatAnotherContainerMayHaveOneDayIsNotTaken) {
+TEST_F(LeaseContainersTest, GroupThatAnotherContainerMayReuseIsNotTaken) {
   const LeaseId id = make_lease();
   const std::string lxc = "/sys/fs/cgroup/lxc.payload.web";
   ASSERT_TRUE(join(id, spawn_in(lxc)));
   EXPECT_FALSE(owner_of(spawn_in(lxc)));
 }
 
-TEST_F(LeaseContainersTest, ALeaseKnowsABoundedNumberOfThem) {
+TEST_F(LeaseContainersTest, LeaseHasABoundedNumberOfContainers) {
   const LeaseId id = make_lease();
   for (std::size_t i = 0; i < kMostContainers + 5; ++i) {
     std::string name(64, '0');
@@ -127,7 +127,7 @@ TEST_F(LeaseContainersTest, AProcessThatCannotBeHeldIsNotAdded) {
   EXPECT_FALSE(owner_of(pid));
 }
 
-TEST_F(LeaseContainersTest, AGroupOfAUsersMakingIsNoContainerOfRootsEngine) {
+TEST_F(LeaseContainersTest, GroupMadeByAUserIsNoContainerOfRootsEngine) {
   EXPECT_EQ(find_roots_container(processes, spawn_in(kGroup))->group, kGroup);
   processes.cgroups().set_made_by_user(kOther);
   EXPECT_FALSE(find_roots_container(processes, spawn_in(kOther)));
@@ -137,7 +137,7 @@ TEST_F(LeaseContainersTest, AGroupOfAUsersMakingIsNoContainerOfRootsEngine) {
   EXPECT_EQ(find_roots_container(processes, spawn_in(inner))->group, kGroup);
 }
 
-TEST_F(LeaseContainersTest, ThoseThatCameAndWentHoldNoDescriptors) {
+TEST_F(LeaseContainersTest, EndedContainersHoldNoDescriptors) {
   const LeaseId id = make_lease();
   for (int i = 0; i < 1000; ++i) {
     const pid_t pid = spawn_in(kGroup);

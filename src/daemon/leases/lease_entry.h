@@ -1,4 +1,4 @@
-// A lease as the daemon keeps it, and what is asked for to get one. State thread only.
+// A lease as the daemon keeps it, and a request for one. State thread only.
 #pragma once
 
 #include "core/lease.h"
@@ -49,31 +49,31 @@ struct LeaseEntry {
 
   Lease lease;
   std::string token;                     // GPUROTA_TOKEN_CHARS hex digits
-  std::optional<TrackedProcess> holder;  // who asked: gpurota run
+  std::optional<TrackedProcess> holder;  // the process that asked: gpurota run
   std::optional<TrackedProcess> main;    // the command's first process; set by start
   // The processes that use the lease hold it, not a command: automatic_leases.h. `main` is its
   // holder.
   bool automatic = false;
-  bool subreaper = false;  // the holder collects what loses its parent
+  bool subreaper = false;  // the holder collects orphaned processes
   LeaseProcesses members;
-  // Containers with a process of the lease, each with the user of that process: the user's other
-  // processes there are in the lease too, unless another lease knows them.
+  // Containers with a process of the lease, each with the user of that process. The user's other
+  // processes in the container are in the lease too, unless they are in another lease.
   std::vector<ports::StoredContainer> containers;
   LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
-  std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
-  std::string ticket;                // of the request it was made for; empty: none waited for it
-  std::optional<RequestId> booking;  // the booking that became this lease
+  std::map<pid_t, LeaseCommand> commands;  // under a reservation, by pid of the first process
+  std::string ticket;                    // of the request for this lease; empty: no request waited
+  std::optional<RequestId> booking;      // the booking that became this lease
   std::optional<WallTime> unused_since;  // when its booking began; empty: it is used
   std::optional<EndCause> cause;         // set while ending
   std::string reason;                    // for people
   // The user who made the change that is being published; of a lease that ends, the user who ended
   // it. Empty: time, or a rule of the site.
   std::optional<Author> by;
-  TimePoint ask_at{};  // from when its processes are asked to end
+  TimePoint ask_at{};  // when its processes are asked to end
   bool asked = false;
   int left_behind = 0;  // processes that the command left running, asked to end
   TimePoint kill_at{};
-  TimePoint give_up_at{};  // NVML is not waited for after this
+  TimePoint give_up_at{};  // when to stop waiting for NVML
   bool killed = false;
   int ending_step = 0;                   // of step_ending(); grows
   TimePoint step_began{};                // when ending_step changed
@@ -93,7 +93,7 @@ struct AcquireRequest {
   std::string note;
   std::vector<std::string> command;
   LeaseKind kind = LeaseKind::kRun;
-  std::optional<std::chrono::milliseconds> lasts{};  // enforced, from when it is made
+  std::optional<std::chrono::milliseconds> lasts{};  // enforced, from the start of the lease on
   std::string as_name{};
   std::string name{};  // checked; empty: none
   std::string ticket{};
@@ -102,7 +102,7 @@ struct AcquireRequest {
   std::string token{};                     // of a pod's lease; empty: the daemon makes one
   bool at_once = false;                    // waits for nothing but fillers that make way
   int priority = 0;
-  std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
+  std::optional<std::chrono::milliseconds> quantum{};  // as in Lease
   EndWarning warning{};
   // Of a job that left for a booking: since when the job has waited, so that it gets its old place.
   std::optional<WallTime> waits_since{};

@@ -15,8 +15,8 @@ namespace gpurota::daemon {
 // any more are left out.
 std::string visible_devices(const Lease& lease, const GpuTable& gpus);
 
-// `container`: the program is in a container. The kernel does not show there that it belongs to the
-// lease, so it gets the lease's token in any case.
+// `container`: the program is in a container. The kernel does not show that a program in a
+// container belongs to the lease, so such a program always gets the lease's token.
 std::vector<proto::Variable> lease_environment(const LeaseEntry& entry, const GpuTable& gpus,
                                                const std::string& tenant_socket, bool container);
 

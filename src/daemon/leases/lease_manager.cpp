@@ -13,23 +13,22 @@
 namespace gpurota::daemon {
 namespace {
 
-// Between two checks of whether the processes of an ending lease are gone, at first. Death itself
-// is told by a pidfd; this only paces the rest. The pause grows with the time since something
-// happened, so that many leases that take long to end cost the daemon next to nothing.
+// The first pause between two checks of whether the processes of an ending lease are gone. A pidfd
+// reports deaths at once, so this matters only for the rest. The pause grows with the time since
+// the last event, so that many leases that take long to end cost the daemon little.
 constexpr Duration kEndingPace = std::chrono::milliseconds(10);
 constexpr Duration kLongestPace = std::chrono::milliseconds(500);
-constexpr int kPaceShare = 8;  // of the time since something happened
+constexpr int kPaceShare = 8;  // the pause is an eighth of the time since the last event
 // A process that ends by itself with its command (a helper that sees its pipe closed) does so
 // within this time. A process that lives longer was left running.
 constexpr Duration kOwnEnd = std::chrono::milliseconds(30);
 // The pause is at least so many times as long as the check took.
 constexpr int kPauses = 10;
-// How long an ending lease waits for NVML to stop counting its memory before it is given up on: a
+// How long an ending lease waits for NVML to stop counting its memory before the daemon gives up: a
 // driver took 4.7 s when a forked child lived on (measured), so this is several times that.
 constexpr Duration kMemoryPatience = std::chrono::seconds(60);
-// So long after SIGKILL, which stops every program, a process that is still there waits in the
-// kernel, for a file system that never answers for example. Such a process runs no more of its
-// program.
+// A process that still exists this long after SIGKILL is stuck in the kernel, for example waiting
+// for a file system that does not answer. Such a process executes no more of its program.
 constexpr Duration kUnkillable = kEngineTakes + std::chrono::seconds(10);
 
 const char* name_of(EndCause cause) {
@@ -51,7 +50,7 @@ const char* name_of(EndCause cause) {
 constexpr const char* kCommandEnded = "its command has ended";
 constexpr const char* kHolderGone = "the process that held it is gone";
 
-// How long after the grace more processes are killed, in stages (lease_kill.h).
+// How long after the grace each stage kills more processes (lease_kill.h).
 constexpr std::array<Duration, 3> kKillStages = {Duration(0), kEngineSees, kEngineTakes};
 constexpr int kDead = kKillStages.size() + 1;
 
@@ -66,8 +65,8 @@ bool is_alive(LeaseEntry& entry) {
   return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
 }
 
-// Whether the lease's processes were killed long ago and live still: such processes run no more of
-// their programs.
+// Whether the lease's processes were killed long ago and still exist: they execute no more of their
+// programs.
 bool has_stopped_for_good(const LeaseEntry& entry, TimePoint now, const lease::GrantBook& grants) {
   if (!entry.killed || now < entry.kill_at + kUnkillable) return false;
   const bool all_killed =
@@ -161,7 +160,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   const bool holder = entry.holder.has_value();
   const bool main = entry.main.has_value();
   if (entry.automatic && !main && same_boot) {
-    // Children of the process that asked may live, and come back within the grace.
+    // Children of the process that asked may live, and connect again within the grace.
     entry.timer =
         parts_.loop.add_timer(parts_.loop.now() + parts_.config.reconnect_grace,
                               ports::Urgency::kSafety, [this, id] { on_process_death(id); });
@@ -252,7 +251,8 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   if (entry.main && entry.main->pid() == pid) return entry.members.own_cgroup();
   if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
-  // A holder that lives still has its number, so a child whose parent has that number is its own.
+  // A pid is not reused while its process lives. So if the holder lives, a child with its pid as
+  // parent is the holder's.
   const bool is_child = child.parent == entry.holder->pid() && entry.holder->alive();
   if (!is_child || child.uid != entry.lease.uid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the lease's holder", pid));
@@ -260,7 +260,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   GPUROTA_ASSIGN_OR_RETURN(TrackedProcess main, track(parts_.processes, child.id(), [this, id] {
                              end(id, EndCause::kFinished, kCommandEnded);
                            }));
-  // With the pid, since another daemon may have a lease of this number.
+  // The name contains the pid, since another daemon may have a lease of this number.
   auto cgroup = parts_.processes.cgroups().make_below(
       pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), pid));
   if (!cgroup) {
@@ -319,7 +319,7 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
                        std::optional<Author> by) {
   const auto it = tables_.leases.find(id);
   if (it == tables_.leases.end()) return;
-  // A second call, after the end could not be stored, tries to store it again.
+  // If the end could not be stored, a second call tries again.
   if (it->second.cause && !heard_of_end(id)) (void)save_end(id);
   if (it->second.cause) return;
   LeaseEntry& entry = it->second;
@@ -471,7 +471,7 @@ Result<void> LeaseManager::add_process(LeaseId id, const ports::ProcessId& proce
   ++tables_.membership_changes;
   if (auto container = find_new_container(parts_.processes, *entry, process)) {
     entry->containers.push_back(std::move(*container));
-    // If that fails, the next daemon learns of the container by the next process.
+    // If storing fails, the next daemon finds the container by its next process.
     (void)save(*entry);
   }
   return {};

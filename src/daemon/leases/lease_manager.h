@@ -72,8 +72,8 @@ class LeaseManager final {
 
   LeaseManager(LeaseTables& tables, Parts parts) : tables_(tables), parts_(std::move(parts)) {}
 
-  // Takes up what the last daemon left: leases whose command or holder still runs go on, the others
-  // end. Call once, before anything else.
+  // Takes over the leases of the last daemon: leases whose command or holder still runs continue,
+  // all others end. Call once, before anything else.
   Result<void> restore();
 
   // Makes a lease on these GPUs, which Queue or Bookings has chosen. `waited`: the request or
@@ -84,15 +84,15 @@ class LeaseManager final {
   // `number`, as the holder sees it, must be a child of the holder, of the lease's user, that has
   // not executed anything yet. Returns the cgroup, if there is one.
   Result<std::optional<std::string>> start(LeaseId id, pid_t number, bool subreaper);
-  // Starts one more command under a reservation. The caller in `start` holds it, and knows it by
-  // the number `pid`.
+  // Starts one more command under a reservation. `start.caller` holds the command, and knows it by
+  // the number `start.pid`.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Ends the lease: its processes get SIGTERM, and SIGKILL after the grace. A second call only
-  // stores the end, where that has failed.
+  // stores the end, if storing it has failed before.
   void end(LeaseId id, EndCause cause, const std::string& reason,
            std::optional<Author> by = std::nullopt);
-  // An error if the store does not know that the lease ends: a daemon that is killed before there
-  // is room leaves the lease to the next daemon.
+  // An error if the end of the lease could not be stored: if this daemon is killed before there is
+  // room, the next daemon takes over the lease.
   Result<void> heard_of_end(LeaseId id) const;
   // Replaces the lease's limits, note, end and turns; all were checked by lease_update.h.
   Result<void> change(Lease changed, std::optional<Author> by = std::nullopt);
@@ -138,7 +138,7 @@ class LeaseManager final {
                            parts_.wall_clock, parts_.hooks}};
   Unstored unstored_ends_{"lease"};
   std::set<LeaseId> unremoved_;  // ended, but still in the store: a reservation would come back
-  TimePoint settled_at_{};       // after a restart: from when on it is known who uses what
+  TimePoint settled_at_{};       // after a restart: when all uses are known
 };
 
 }  // namespace gpurota::daemon

@@ -17,7 +17,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-TEST_F(LeaseManagerTest, ALeaseIsStoredBeforeItsUserHearsOfIt) {
+TEST_F(LeaseManagerTest, LeaseIsStoredBeforeItsUserIsNotified) {
   const pid_t cli = processes.spawn();
   const auto lease = acquire(gib(8), cli);
   ASSERT_TRUE(lease);
@@ -25,7 +25,7 @@ TEST_F(LeaseManagerTest, ALeaseIsStoredBeforeItsUserHearsOfIt) {
   EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
 }
 
-TEST_F(LeaseManagerTest, WhatCannotBeStoredIsNotLeased) {
+TEST_F(LeaseManagerTest, LeaseThatCannotBeStoredIsRefused) {
   const pid_t cli = processes.spawn();
   store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
   const auto refused = acquire(gib(8), cli);
@@ -40,7 +40,7 @@ TEST_F(LeaseManagerTest, WhatCannotBeStoredIsNotLeased) {
   EXPECT_FALSE(world->tables.store_error) << "there is room again";
 }
 
-TEST_F(LeaseManagerTest, OneThatEndedWhileTheDiskWasFullIsOutOfTheStoreWhenThereIsRoom) {
+TEST_F(LeaseManagerTest, LeaseEndedOnAFullDiskIsRemovedFromTheStoreLater) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
@@ -78,7 +78,7 @@ TEST_F(LeaseManagerTest, ALeaseEndsWithItsCommandAndTakesTheLeftoversWithIt) {
   EXPECT_TRUE(store.leases().empty());
 }
 
-TEST_F(LeaseManagerTest, WhatDoesNotEndIsKilledAfterTheGrace) {
+TEST_F(LeaseManagerTest, ProcessThatDoesNotEndIsKilledAfterTheGrace) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli, .stubborn = true});
@@ -118,7 +118,7 @@ TEST_F(LeaseManagerTest, AProcessThatCannotBeKilledKeepsItsLeaseWhileItsMemoryIs
   EXPECT_EQ(last_gone, id) << "the memory is then used without a lease";
 }
 
-TEST_F(LeaseManagerTest, ALeaseThatTakesLongToEndIsLookedAtMoreAndMoreRarely) {
+TEST_F(LeaseManagerTest, SlowlyEndingLeaseIsCheckedMoreAndMoreRarely) {
   processes.cgroups().set_available(false);
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
@@ -172,7 +172,7 @@ TEST_F(LeaseManagerTest, LongWalksOfProcessesLeaveMostOfTheTimeToOthers) {
   EXPECT_LT(walking, (loop.now() - begun) / 4);
 }
 
-TEST_F(LeaseManagerTest, DeadIsNotYetFree) {
+TEST_F(LeaseManagerTest, MemoryOfADeadProcessIsNotYetFree) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});
@@ -246,7 +246,7 @@ TEST_F(LeaseManagerTest, WithoutACgroupDescendantsThatLeftTheirParentsAreFound) 
   EXPECT_FALSE(processes.alive(stray));
 }
 
-TEST_F(LeaseManagerTest, WhatTheHolderSaidOfItselfOutlivesTheDaemon) {
+TEST_F(LeaseManagerTest, SubreaperFlagOfTheHolderSurvivesARestart) {
   processes.cgroups().set_available(false);
   for (const bool subreaper : {true, false}) {
     const pid_t cli = processes.spawn();
@@ -309,7 +309,7 @@ TEST_F(LeaseManagerTest, ADaemonThatCannotReadProcessesDoesNotStartAndTakesNoneF
   EXPECT_TRUE(processes.alive(command));
 }
 
-TEST_F(LeaseManagerTest, ALeaseIsNotOverWhileNobodyCanTellWhetherItsProcessesAre) {
+TEST_F(LeaseManagerTest, LeaseStaysWhileItsProcessesCannotBeRead) {
   for (const bool cgroups : {true, false}) {
     processes.cgroups().set_available(cgroups);
     const pid_t cli = processes.spawn();
@@ -331,7 +331,7 @@ TEST_F(LeaseManagerTest, ALeaseIsNotOverWhileNobodyCanTellWhetherItsProcessesAre
   }
 }
 
-TEST_F(LeaseManagerTest, WhatDiedWhileTheDaemonWasAwayIsReleased) {
+TEST_F(LeaseManagerTest, LeaseWhoseProcessesDiedWithoutADaemonIsReleased) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});
@@ -450,7 +450,7 @@ TEST_F(LeaseManagerTest, RefusalsSayWhoHasTheMemory) {
   EXPECT_THAT(refused.error().error.message, ::testing::Not(HasSubstr("\x1b")));
 }
 
-TEST_F(LeaseManagerTest, AnEndThatCouldNotBeStoredIsSaidUntilItIs) {
+TEST_F(LeaseManagerTest, UnstoredEndIsReportedUntilItIsStored) {
   memory_is_held = true;  // it is not gone yet
   const pid_t cli = processes.spawn();
   const auto lease = acquire(gib(8), cli);
@@ -473,7 +473,7 @@ TEST_F(LeaseManagerTest, AnEndThatCouldNotBeStoredIsSaidUntilItIs) {
   EXPECT_TRUE(store.leases().at(id).ending) << "a daemon that is killed now leaves an ending lease";
 }
 
-TEST_F(LeaseManagerTest, AnEndThatWasStoredNeedsNoMore) {
+TEST_F(LeaseManagerTest, StoredEndIsNotReported) {
   const pid_t cli = processes.spawn();
   const auto lease = acquire(gib(8), cli);
   ASSERT_TRUE(lease);

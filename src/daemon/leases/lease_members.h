@@ -18,7 +18,7 @@ std::optional<LeaseId> lease_of_process(const LeaseTables& tables, const ports::
 std::optional<LeaseId> lease_of_container(const LeaseTables& tables, const std::string& group,
                                           uid_t uid);
 
-// Takes the same time wherever the tokens differ.
+// Takes the same time wherever the tokens differ, so that a caller cannot find a token by timing.
 bool has_token(const LeaseEntry& entry, std::string_view token);
 
 // The living lease of a pod with this token; null: there is none.

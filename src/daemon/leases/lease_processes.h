@@ -1,9 +1,9 @@
-// The processes of one lease: who they are and how they are ended. State thread only.
+// The processes of one lease: which they are and how they are ended. State thread only.
 //
 // With a cgroup v2 they are the members of that group, which no process leaves. Without a group
 // they are the command's descendants, each held by a pidfd from when it was first seen, and the
-// children that a subreaper (gpurota run is one) has collected. Without a root they are those that
-// were added, and no others.
+// children that a subreaper (gpurota run is one) has collected. Without a root they are only the
+// processes that were added.
 #pragma once
 
 #include "daemon/leases/tracked_process.h"
@@ -42,7 +42,8 @@ class LeaseProcesses {
   void refresh();
   // The processes that live now and could be read.
   std::vector<pid_t> list();
-  // How many of them are not of a container engine, which ends by itself after its container.
+  // How many of list() do not belong to a container engine, which ends by itself after its
+  // container.
   int count_left();
   // Finds the processes again. False also where it is not known: a process that cannot be read may
   // live.
@@ -50,11 +51,13 @@ class LeaseProcesses {
   // Sends SIGTERM, and SIGCONT so that stopped processes handle it too. The holder's processes are
   // spared.
   void ask_to_end();
-  // Sends the signal to the processes that handle it, as it would end others. Returns to how many.
+  // Sends the signal only to processes that handle it, as it would end any others. Returns their
+  // number.
   int warn(int signal);
   void kill();
-  // Whether the last kill() has reached all processes that live: they run no more of their
-  // programs, however long the kernel keeps them. False where a process could not be read since.
+  // Whether the last kill() has reached all processes that live. Processes that it has reached
+  // execute no more of their programs, however long the kernel keeps them. False if a process could
+  // not be read since.
   bool all_killed() const { return killed_ && !missed_; }
   // Spares the processes of podman. Returns whether there are any.
   bool kill_all_but_engine();
@@ -75,11 +78,11 @@ class LeaseProcesses {
   std::string cgroup_;
   bool follow_ = false;  // there is a root, whose descendants count
   bool missed_ = false;  // a process may live that refresh() could not read
-  bool killed_ = false;  // all in seen_, by kill()
+  bool killed_ = false;  // kill() has reached all in seen_
   std::optional<TrackedProcess> reaper_;
   std::map<pid_t, TrackedProcess> seen_;
   static constexpr std::size_t kTidyAt = 64;
-  std::size_t tidy_at_ = kTidyAt;  // so many are held before the dead are dropped
+  std::size_t tidy_at_ = kTidyAt;  // with so many in seen_, the dead are dropped
 };
 
 }  // namespace gpurota::daemon

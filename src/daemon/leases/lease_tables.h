@@ -2,7 +2,7 @@
 //
 // Made before everything that reads it. LeaseManager, Queue, Bookings and PastBookings change the
 // tables that are named for them here, and carry out what follows; all others only read. A change
-// is in the store before anybody hears of it.
+// is in the store before anybody is notified of it.
 #pragma once
 
 #include "core/reason.h"
@@ -31,7 +31,7 @@ struct QueueEntry {
   lease::Waiting waiting;  // as last decided
   lease::Reason reason;
   bool here = true;                      // its client is connected; after a restart not yet
-  std::optional<Author> cancelled_by{};  // set with its end
+  std::optional<Author> cancelled_by{};  // set when it ends, if a user cancelled it
 };
 
 struct BookingEntry {
@@ -42,13 +42,13 @@ struct BookingEntry {
   std::vector<GpuUuid> kept;        // GPUs that are kept for it
   WallTime placed{};                // when the kept GPUs were chosen
   bool on_time = false;             // leases without a stated end leave when it begins
-  bool used = false;                // such leases leave, as its owner uses it
-  bool waits_for_use = false;       // its time has come, and such leases are all that is in its way
-  TimePoint used_at{};              // when its owner asked for it
-  std::string waits_for{};          // since then, besides leases that leave
+  bool used = false;                // its owner uses it, so leases without a stated end leave
+  bool waits_for_use = false;       // its time has come, and only such leases are in its way
+  TimePoint used_at{};              // when the owner began to use it
+  std::string waits_for{};          // what it waits for since then, besides leases that leave
   std::optional<Reason> trouble{};  // why it has not begun, though its time has come
   bool warned = false;              // its user has been told that it begins soon
-  // Leases that make way for it in host memory, and since when each is being moved there.
+  // Leases that are moved to host memory for it, and since when each is being moved.
   std::map<LeaseId, TimePoint> aside{};
   WallTime ends() const { return begins + *asked.lasts; }
 };

@@ -21,15 +21,15 @@ struct UpdateRequest {
   std::optional<std::chrono::milliseconds> lasts{};  // from now on
   bool beyond_limits = false;  // an administrator gives more than the site allows the user
   std::optional<int> priority{};
-  std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
+  std::optional<std::chrono::milliseconds> quantum{};  // as in Lease
   std::optional<Author> by{};
   std::optional<EndWarning> warning{};
   std::optional<std::string> as_name{};  // of a pod's lease: "namespace/pod/container"
 };
 
-// Sets when a lease has to leave for a booking; nothing: it may stay. Its programs are signalled
-// ahead as its owner has asked (end_warnings.h). Call whenever that is known, or changes. A lease
-// that is gone is left out.
+// Sets when a lease has to leave for a booking; nothing: the lease may stay. The lease's programs
+// get a signal before that time, if its owner has asked for one (end_warnings.h). Call whenever the
+// time becomes known, or changes. Does nothing if the lease is gone.
 void set_leaving(const LeaseTables& tables, LeaseManager& leases, LeaseId id,
                  std::optional<WallTime> when);
 
@@ -47,8 +47,8 @@ class LeaseUpdates {
 
   explicit LeaseUpdates(Parts parts) : parts_(std::move(parts)) {}
 
-  // Changes all that is asked for, or nothing. kGone: the lease has ended; kLimit: there is no
-  // more, or the user may not have more.
+  // Makes all requested changes, or none. kGone: the lease has ended; kLimit: no more is available,
+  // or the user may not have more.
   Result<void> update(LeaseId id, const UpdateRequest& request) const;
 
  private:

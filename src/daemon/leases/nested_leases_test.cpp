@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class NestedLeasesTest : public LeaseManagerTest {};
 
-TEST_F(NestedLeasesTest, WhatTheCommandLeftRunningIsCountedButNotWhatEndsByItself) {
+TEST_F(NestedLeasesTest, LeftoverProcessesAreCountedUnlessTheyEndThemselves) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});
@@ -51,7 +51,7 @@ TEST_F(NestedLeasesTest, ACommandInTheShellOfALeaseIsOneMoreAndEndsAlone) {
 }
 
 // With control groups, and without.
-TEST_F(NestedLeasesTest, OfLeasesWithinEachOtherTheInnermostHasTheProcess) {
+TEST_F(NestedLeasesTest, InnermostOfNestedLeasesHasTheProcess) {
   for (const bool cgroups : {true, false}) {
     processes.cgroups().set_available(cgroups);
     const pid_t cli = processes.spawn();
@@ -71,7 +71,7 @@ TEST_F(NestedLeasesTest, OfLeasesWithinEachOtherTheInnermostHasTheProcess) {
   }
 }
 
-TEST_F(NestedLeasesTest, WhatWouldWaitForItsOwnShellIsRefused) {
+TEST_F(NestedLeasesTest, RequestThatWouldWaitForItsOwnShellIsRefused) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(std::nullopt, cli))->lease.id;
   const pid_t shell = processes.spawn({.parent = cli});

@@ -28,8 +28,7 @@ struct OwnShell {
   std::string options{};
 };
 
-// kInvalid if no other lease and no other program is in the way of the request, but the lease
-// around the caller is.
+// kInvalid if the only obstacle to the request is the lease that the caller itself runs in.
 Result<void> check_own_shell(const OwnShell::Parts& parts, const AcquireRequest& request,
                              const OwnShell& shell);
 

@@ -11,10 +11,10 @@
 namespace gpurota::daemon {
 namespace {
 
-// Carrying out a decision makes another one necessary; at most so many follow at once.
+// Carrying out a decision may make another one necessary. At most so many are made in a row.
 constexpr int kMostRounds = 20;
-// Clients try to reach a daemon several times a second; a client that is not back by then does not
-// wait any more, or is stopped.
+// Clients try to reach a daemon several times a second; a client that has not connected by then
+// does not wait any more, or is stopped.
 constexpr Duration kComeBackWithin = std::chrono::seconds(10);
 
 tl::unexpected<lease::Refusal> refuse(Error error) {
@@ -51,7 +51,7 @@ QueueEntry take_out(std::vector<QueueEntry>& entries, RequestId id) {
   return entry;
 }
 
-// The request for which the filler leaves.
+// The user whose request needs the filler's GPU.
 std::string who_needs(LeaseId filler, const lease::QueueDecision& decision,
                       const LeaseTables& tables, ports::Processes& processes) {
   const LeaseEntry* const lease = tables.find(filler);
@@ -74,7 +74,7 @@ Result<void> Queue::restore() {
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredRequest> requests,
                            parts_.store.load_requests());
   for (const ports::StoredRequest& stored : requests) {
-    if (!stored.begins) GPUROTA_TRY(restore_one(stored));  // else it is booked: bookings.h
+    if (!stored.begins) GPUROTA_TRY(restore_one(stored));  // otherwise a booking: bookings.h
   }
   clocks_.restore();
   if (tables_.requests.empty()) return {};
@@ -92,7 +92,7 @@ Result<void> Queue::restore() {
   return {};
 }
 
-// An error where it is not known whether the request's process lives.
+// An error if it is not known whether the request's process lives.
 Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
   const RequestId id = stored.id;
   const auto drop = [&](const char* why) -> Result<void> {
@@ -391,7 +391,7 @@ void Queue::decide_again_in_time() {
   keep_timer_ = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });
 }
 
-// Drops requests that wait for nothing but fillers, and would now have to wait for somebody else.
+// Drops requests that may wait only for fillers, and would now have to wait for something else.
 void Queue::drop_impatient(const lease::QueueDecision& decision) {
   for (const lease::Waiting& waiting : decision.waiting) {
     QueueEntry* const entry = tables_.find_request(waiting.request);
@@ -406,7 +406,7 @@ void Queue::remember(const lease::QueueDecision& decision) {
   tables_.held = decision.held;
   tables_.plans = decision.plans;
   drop_impatient(decision);
-  // By number: what follows from news may take a request out.
+  // Keep ids, not pointers: publish() may remove a request.
   std::vector<RequestId> changed;
   for (const lease::Waiting& waiting : decision.waiting) {
     QueueEntry* const it = tables_.find_request(waiting.request);

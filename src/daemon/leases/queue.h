@@ -4,7 +4,7 @@
 // knows nothing of requests. lease/request_queue.h decides; Queue carries the decisions out. A
 // request is in the store before its user hears of it, and becomes its lease in one transaction, so
 // that a kill -9 loses no place in the queue and makes no second lease. A request ends at once with
-// the process that waits, or its connection. After a restart each client that waited comes back
+// the process that waits, or its connection. After a restart each client that waited connects again
 // with its ticket and finds its place, or the lease that was made meanwhile.
 #pragma once
 
@@ -24,7 +24,7 @@
 namespace gpurota::daemon {
 
 enum class RequestStep {
-  kWaits,    // it waits, or what it waits for has changed
+  kWaits,    // it has begun to wait, or waits for something else now
   kGranted,  // it has become a lease, and left the queue
   kGone,     // it has ended without a lease
 };
@@ -71,14 +71,14 @@ class Queue final {
     const LeaseEntry* lease = nullptr;
     const QueueEntry* entry = nullptr;
   };
-  // A user who comes again with the same ticket gets the same lease, or place.
+  // A client that asks again with the same ticket gets the same lease, or place.
   tl::expected<Place, lease::Refusal> enqueue(const AcquireRequest& request);
-  // A lease now or not at all; no request that waits is passed. The request does not wait for
-  // fillers either.
+  // A lease now or not at all. The request overtakes no waiting request, and does not wait for
+  // fillers.
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(const AcquireRequest& request);
 
-  // For a program that asks again by itself. True if only fillers are in the way: they are told to
-  // go.
+  // For a program that asks again by itself. True: only fillers are in the way, and they have been
+  // ordered to leave.
   bool make_way(const AcquireRequest& request);
 
   // Takes the request out of the queue: it was cancelled, its connection closed, or its process is
@@ -90,14 +90,15 @@ class Queue final {
 
   // Whether somebody who waits would start if that lease, or that booking, were not there.
   bool would_serve_without(std::optional<LeaseId> lease, std::optional<RequestId> booking) const;
-  // Sends away fillers that are in the way: those in `evict` end, those in `move_out` are moved
-  // out. `for_whom`: who needs the GPU of a filler, as text.
+  // Makes the fillers in the way leave: those in `evict` end, those in `move_out` are moved out.
+  // `for_whom`: who needs the GPU of a filler, as text.
   void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
                  const std::function<std::string(LeaseId)>& for_whom);
 
  private:
   lease::Admission ask(const AcquireRequest& request);
-  // The request is within the user's allowance. One that has waited was counted when it came.
+  // The request must be within the user's allowance. A request that has waited was counted when it
+  // arrived.
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus);
   void drop_impatient(const lease::QueueDecision& decision);
@@ -123,7 +124,7 @@ class Queue final {
 // The first request that will start on one of these GPUs; null: none.
 const QueueEntry* first_planned_on(const std::vector<QueueEntry>& entries,
                                    const std::vector<LeaseGpu>& gpus);
-// Ends the reservations on these GPUs whose time is over, if the site has them yield.
+// Ends the reservations on these GPUs whose time is over, if the site's configuration says so.
 void yield_expired(const LeaseTables& tables, LeaseManager& leases, const config::Config& config,
                    const std::vector<GpuUuid>& gpus, const std::string& to_whom);
 

@@ -7,7 +7,7 @@ namespace {
 
 // How often the order is computed anew: the use of GPUs changes a user's place only then.
 constexpr Duration kOrderPeriod = std::chrono::minutes(1);
-// The number of a request that is not in the queue, but decided on with those that are.
+// The number of a request that is not in the queue, but is ordered with those that are.
 constexpr RequestId kNewcomer{UINT64_MAX};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The order of the queue: the order of coming, or by what users have had where the site wants that
+// The order of the queue: the order of arrival, or, if the site wants that, by what users have had
 // (docs/design/fair-share.md); and the requests as they are planned. State thread only; changes
 // nothing.
 #pragma once
@@ -24,7 +24,7 @@ namespace gpurota::daemon {
 class FairShares {
  public:
   virtual ~FairShares() = default;
-  // Nothing: the queue is in the order of coming.
+  // Nothing: the queue is in the order of arrival.
   virtual std::optional<lease::FairShare> share_of(uid_t uid) = 0;
 };
 
@@ -44,7 +44,7 @@ class QueueOrder {
   void sort(std::vector<QueueEntry>& entries) const;
   // The place of a request that this user makes now: that of the first request behind it.
   std::size_t place_of(uid_t newcomer) const;
-  // After how long the order may change though nothing has happened.
+  // The time after which the order may change although nothing has happened.
   std::optional<Duration> changes_after() const;
   // The requests as they are planned. A newcomer, which is not in the queue, is added at its place.
   std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;

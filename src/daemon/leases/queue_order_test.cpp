@@ -74,7 +74,7 @@ TEST_F(QueueOrderTest, TheUserWhoHasUsedLessGetsTheGpuFirst) {
   EXPECT_EQ(world.tables.leases.begin()->second.lease.uid, kAlice);
 }
 
-TEST_F(QueueOrderTest, WithoutItTheOrderIsThatOfComing) {
+TEST_F(QueueOrderTest, OrderIsThatOfArrivalWithoutFairShare) {
   ask(kCarol);
   ask(kBob);
   ask(kAlice);
@@ -104,7 +104,7 @@ TEST_F(QueueOrderTest, ANewcomerIsPlannedAtItsPlace) {
   EXPECT_EQ(requests[0].user, "alice");
 }
 
-TEST_F(QueueOrderTest, TheOrderFollowsWhatIsUsedMeanwhile) {
+TEST_F(QueueOrderTest, OrderFollowsUseDuringTheWait) {
   ask(kCarol);
   ask(kBob);
   ask(kAlice);

@@ -1,6 +1,7 @@
-// The set of jobs or fillers whose last change could not be stored, because the disk was full. Each
-// continues as it is, the user who changed it is told so, and it is written when there is room
-// again. Used by Jobs and Fillers, on the state thread. Unstored never touches the store itself.
+// The set of jobs or fillers whose last change could not be stored, because the disk was full. Such
+// a job or filler continues with the change. The user who changed it gets an error, and the change
+// is written when there is room again. Used by Jobs and Fillers, on the state thread. Unstored
+// never touches the store itself.
 #pragma once
 
 #include "base/result.h"
@@ -17,16 +18,16 @@ class Unstored {
   // `what`: "job", for the log.
   explicit Unstored(std::string what) : what_(std::move(what)) {}
 
-  // Notes the result of writing, or removing, the one with this id, and returns it.
+  // Notes the result of writing, or removing, the entry with this id, and returns that result.
   Result<void> note(std::uint64_t id, Result<void> written);
-  // The same where there is nobody to tell: an error goes to the log.
+  // Like note(), for changes without a caller who could get the error: the error is logged.
   void note_or_say(std::uint64_t id, const std::string& name, Result<void> written);
 
-  // For the caller that has just changed it: an error if the change is not in the store.
+  // For the caller that has just changed the entry: an error if the change is not in the store.
   Result<void> heard_of(std::uint64_t id, const std::string& name) const;
 
-  // Writes each of them; `write` notes the result. Stops at the first that fails: the next has no
-  // more room.
+  // Writes each entry; `write` notes the result. Stops at the first that fails, as there is no room
+  // for the next one either.
   void write_again(const std::function<Result<void>(std::uint64_t id)>& write);
 
  private:

@@ -27,7 +27,7 @@ class UnstoredTest : public ::testing::Test {
   Unstored unstored_{"job"};
 };
 
-TEST_F(UnstoredTest, WhatIsStoredIsNoNews) {
+TEST_F(UnstoredTest, StoredChangeIsNotReported) {
   EXPECT_TRUE(unstored_.note(1, {}));
   EXPECT_TRUE(unstored_.heard_of(1, "web"));
   EXPECT_THAT(tried(), IsEmpty());
@@ -52,13 +52,13 @@ TEST_F(UnstoredTest, IsWrittenAgainUntilThatSucceeds) {
   EXPECT_TRUE(unstored_.heard_of(2, "db"));
 }
 
-TEST_F(UnstoredTest, WithoutRoomForOneTheOthersAreNotTried) {
+TEST_F(UnstoredTest, RetryStopsAtTheFirstFailure) {
   for (const std::uint64_t id : {1u, 2u, 3u}) (void)unstored_.note(id, full());
   EXPECT_THAT(tried(0), ElementsAre(1));
   EXPECT_THAT(tried(), ElementsAre(1, 2, 3));
 }
 
-TEST_F(UnstoredTest, ALaterChangeThatIsStoredSettlesIt) {
+TEST_F(UnstoredTest, LaterStoredChangeClearsTheError) {
   (void)unstored_.note(1, full());
   (void)unstored_.note(1, {});
   EXPECT_TRUE(unstored_.heard_of(1, "web"));

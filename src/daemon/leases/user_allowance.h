@@ -13,26 +13,26 @@ namespace gpurota::daemon {
 struct LeaseEntry;
 
 // All leases of `uid`, those that are ending included: they still hold what they held. `gpu_time`
-// is what they have used since `from`. Without fillers unless `fillers`.
+// is what they have used since `from`. Leaves out fillers unless `fillers`.
 lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
                           const GpuTable& gpus, WallTime now, WallTime from, bool fillers = false);
 
-// How much of GPUs a lease has, a slice as its part of one; and the GPU time of so much for some
-// time.
+// The number of GPUs that a lease has, a slice counted as a fraction of a GPU; and the GPU time
+// that such a number makes in `time`.
 double parts_of(const Lease& lease, const GpuTable& gpus);
 std::chrono::seconds gpu_time_of(WallTime::duration time, double parts);
 
-// The same of a booking, by the GPUs that are kept for it. Unlike above, a MIG instance counts as
-// its part of a GPU.
+// The number of GPUs of a booking, by the GPUs that are kept for it. Unlike in parts_of(), a MIG
+// instance counts as a fraction of a GPU.
 double booked_parts(const std::vector<GpuUuid>& kept, const std::optional<SizeSpec>& memory,
                     const GpuTable& gpus);
-// The same of a booking that is asked for: where its GPUs are not known yet, the largest count.
+// The number of GPUs of a requested booking. If its GPUs are not known yet, the largest GPUs count.
 double booked_parts(const lease::PlacementRequest& request, const GpuTable& gpus);
-// The GPUs of the machine that can be leased, counted so.
+// The number of GPUs of the machine that can be leased, counted like booked_parts().
 double machine_parts(const GpuTable& gpus);
 
-// The amount that a request asks for before its GPUs are known: where that matters, the largest of
-// the machine count.
+// The amount that a request asks for, before its GPUs are known. Where that matters, the largest
+// GPUs of the machine count.
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);
 
 }  // namespace gpurota::daemon

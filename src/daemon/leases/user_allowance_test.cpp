@@ -102,7 +102,7 @@ TEST_F(UserAllowance, AMigInstanceIsItsPartOfAGpu) {
   EXPECT_EQ(booked_parts(request, mixed), 1) << "whole GPUs come first";
 }
 
-TEST_F(UserAllowance, AnAbsurdCountCostsNothing) {
+TEST_F(UserAllowance, AbsurdCountTakesNoTime) {
   lease::PlacementRequest request;
   request.count = INT_MAX;
   EXPECT_EQ(asking_of(request, gpus).gpus, kMaxLeaseGpus);

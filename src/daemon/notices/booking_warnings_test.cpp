@@ -121,7 +121,7 @@ TEST_F(BookingWarningsTest, OwnersOfBlockingLeasesAreWarnedInTime) {
   EXPECT_THAT(sent.back().gpus, ElementsAre("0"));
 }
 
-TEST_F(BookingWarningsTest, ABookingAtShortNoticeIsToldOfWhatIsStillAhead) {
+TEST_F(BookingWarningsTest, BookingAtShortNoticeGetsTheRemainingWarnings) {
   book(3min);
   loop.advance(1min);
   EXPECT_THAT(sent, IsEmpty());
@@ -147,7 +147,7 @@ TEST_F(BookingWarningsTest, CancelledBookingCausesNoWarning) {
   EXPECT_THAT(sent, IsEmpty());
 }
 
-TEST_F(BookingWarningsTest, TheSiteSaysWhen) {
+TEST_F(BookingWarningsTest, SiteChoosesTheTimesOfWarnings) {
   config.notify.before_booking = {30min};
   book(2h);
   loop.advance(1h + 29min);

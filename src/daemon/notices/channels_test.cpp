@@ -34,7 +34,7 @@ class ChannelsTest : public ::testing::Test {
   proto::Notice notice;
 };
 
-TEST_F(ChannelsTest, WithoutAnyThereAreNone) {
+TEST_F(ChannelsTest, NoChannelsWithoutConfiguration) {
   EXPECT_THAT(channels_of(config::Notify{}), IsEmpty());
   EXPECT_THAT(channels_of(site), ElementsAre(Channel::kCommand, Channel::kMail, Channel::kWebhook));
 }
@@ -51,7 +51,7 @@ TEST_F(ChannelsTest, TheProgramOfTheSiteGetsOneLineOfJson) {
   EXPECT_EQ(made.time_limit, 10s);
 }
 
-TEST_F(ChannelsTest, MailGoesToTheLocalUserOrToTheDomainAndNoMachineAnswersIt) {
+TEST_F(ChannelsTest, MailGoesToTheLocalUserOrDomainWithoutAutoReplies) {
   auto made = program(Channel::kMail);
   EXPECT_THAT(made.argv, ElementsAre("/usr/sbin/sendmail", "-i", "alice"));
   EXPECT_THAT(made.input, HasSubstr("To: alice\nSubject: gpurota: L17: ends soon\n"));
@@ -61,7 +61,7 @@ TEST_F(ChannelsTest, MailGoesToTheLocalUserOrToTheDomainAndNoMachineAnswersIt) {
   EXPECT_EQ(made.argv.back(), "alice@example.org");
 }
 
-TEST_F(ChannelsTest, NoNameBecomesAnOptionOrAnotherAddressAndNoNumberAName) {
+TEST_F(ChannelsTest, UserNameCannotBecomeAnOptionOrAnotherAddress) {
   for (const char* name : {"-bs", "a,b", "a b", "a@b", "a\nBcc: c", "1000", ""}) {
     notice.user = name;
     EXPECT_FALSE(program_for(Channel::kMail, site, notice)) << name;

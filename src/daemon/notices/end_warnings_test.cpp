@@ -104,7 +104,7 @@ TEST_F(EndWarningsTest, ALeaseWithoutAWarningGetsNone) {
   EXPECT_THAT(signals(), IsEmpty());
 }
 
-TEST_F(EndWarningsTest, ATimeByWhichItHasToLeaveIsAnEndToo) {
+TEST_F(EndWarningsTest, LeavingTimeCountsAsAnEnd) {
   const LeaseId id = lease(std::nullopt, {10min, SIGUSR2});
   loop.advance(24h);
   EXPECT_THAT(signals(), IsEmpty());
@@ -135,7 +135,7 @@ TEST_F(EndWarningsTest, TheProgramIsSignalledAheadOfABookingThatItLeavesFor) {
   EXPECT_EQ(world->tables.find(id)->cause, EndCause::kBooking);
 }
 
-TEST_F(EndWarningsTest, ABookingThatIsCancelledIsNoLongerAnEnd) {
+TEST_F(EndWarningsTest, CancelledBookingIsNoLongerAnEnd) {
   const RequestId first = book(2h, false);
   const LeaseId id = lease(std::nullopt, {10min, SIGUSR1});
   loop.advance(1h + 51min);
@@ -146,7 +146,7 @@ TEST_F(EndWarningsTest, ABookingThatIsCancelledIsNoLongerAnEnd) {
   EXPECT_THAT(signals(), ElementsAre(SIGUSR1));
 }
 
-TEST_F(EndWarningsTest, AnEndThatMovesAwayIsWarnedOfAgain) {
+TEST_F(EndWarningsTest, PostponedEndIsWarnedOfAgain) {
   const LeaseId id = lease(1h, {10min, SIGUSR1});
   loop.advance(51min);
   EXPECT_THAT(signals(), ElementsAre(SIGUSR1));

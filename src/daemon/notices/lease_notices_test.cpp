@@ -94,7 +94,7 @@ class LeaseNoticesTest : public FakeWorldTest, public Owners, public NoticeListe
   pid_t command = 0;
 };
 
-TEST_F(LeaseNoticesTest, ALeaseThatEndsByTimeIsAnnouncedTwiceOnTheTerminalAndOnceByLetter) {
+TEST_F(LeaseNoticesTest, LeaseEndingByTimeIsAnnouncedTwiceOnTerminalAndOnceByChannel) {
   const LeaseId id = lease(10min);
   loop.advance(4min + 59s);
   EXPECT_THAT(terminal, IsEmpty());
@@ -138,7 +138,7 @@ TEST_F(LeaseNoticesTest, ALeaseThatIsGivenMoreTimeIsAnnouncedAgainBeforeItsNewEn
   EXPECT_THAT(kinds(), ElementsAre(NoticeKind::kEndsSoon, NoticeKind::kEndsSoon));
 }
 
-TEST_F(LeaseNoticesTest, TheSiteChoosesHowLongBefore) {
+TEST_F(LeaseNoticesTest, SiteChoosesHowLongBeforeTheEndToNotify) {
   config.notify.before_end = {30s};
   notices.on_config_change();
   lease(10min);
@@ -169,7 +169,7 @@ TEST_F(LeaseNoticesTest, OwnersAreNotNotifiedOfTheirOwnChanges) {
   EXPECT_THAT(sent, IsEmpty());
 }
 
-TEST_F(LeaseNoticesTest, AnEndByAnAdministratorIsALetterAndNoSecondLineOnTheTerminal) {
+TEST_F(LeaseNoticesTest, EndByAnAdministratorGoesToChannelsOnly) {
   const LeaseId id = lease();
   leases.end(id, EndCause::kReleased, "it was released by root (administrator): \"new fan\"",
              Author{kRoot, "new fan"});
@@ -181,7 +181,7 @@ TEST_F(LeaseNoticesTest, AnEndByAnAdministratorIsALetterAndNoSecondLineOnTheTerm
   EXPECT_EQ(sent[0].reason, "new fan");
 }
 
-TEST_F(LeaseNoticesTest, ARuleOfTheSiteThatEndsALeaseIsNobodysDoing) {
+TEST_F(LeaseNoticesTest, EndByARuleOfTheSiteNamesNoUser) {
   leases.end(lease(), EndCause::kReleased, "it was reserved and not used");
   ASSERT_THAT(kinds(), ElementsAre(NoticeKind::kStopped));
   EXPECT_EQ(sent[0].by, std::nullopt);
@@ -194,7 +194,7 @@ TEST_F(LeaseNoticesTest, EndOfAProgramCausesNoNotice) {
   EXPECT_THAT(sent, IsEmpty());
 }
 
-TEST_F(LeaseNoticesTest, ATimeThatIsOverIsANoticeOfItsOwn) {
+TEST_F(LeaseNoticesTest, ExpiryCausesANoticeOfItsOwn) {
   lease(10min);
   loop.advance(11min);
   EXPECT_THAT(kinds(), ElementsAre(NoticeKind::kEndsSoon, NoticeKind::kExpired));

@@ -23,7 +23,7 @@ class NoticeRatesTest : public ::testing::Test {
   TimePoint now{1000h};
 };
 
-TEST_F(NoticeRatesTest, AFloodIsSentUpToTheMostAndThenAsOneWhenThereIsRoom) {
+TEST_F(NoticeRatesTest, FloodIsSentUpToTheLimitAndThenAsOneNotice) {
   for (int i = 0; i < kMost; ++i) EXPECT_EQ(admit(1), Answer::kSend);
   for (int i = 0; i < 1000; ++i) {
     EXPECT_EQ(admit(1, NoticeKind::kReleased, "number " + std::to_string(i)), Answer::kLater);
@@ -40,7 +40,7 @@ TEST_F(NoticeRatesTest, AFloodIsSentUpToTheMostAndThenAsOneWhenThereIsRoom) {
   EXPECT_FALSE(rates.next_due(kMost));
 }
 
-TEST_F(NoticeRatesTest, OneThatWasKeptBackAloneIsSentAsItIs) {
+TEST_F(NoticeRatesTest, SingleHeldBackNoticeIsSentUnchanged) {
   for (int i = 0; i < kMost; ++i) admit(1);
   admit(1, NoticeKind::kReleased, "late");
   now += 1h;
@@ -61,7 +61,7 @@ TEST_F(NoticeRatesTest, LaterNoticesQueueBehindHeldBackOnes) {
   EXPECT_EQ(admit(1), Answer::kLater) << "it is told with the others";
 }
 
-TEST_F(NoticeRatesTest, AThousandUsersAreBoundedAndTheIdleOnesMakeRoom) {
+TEST_F(NoticeRatesTest, UsersAreBoundedAndIdleOnesAreRemoved) {
   for (uid_t user = 0; user < NoticeRates::kMost; ++user) EXPECT_EQ(admit(user), Answer::kSend);
   EXPECT_EQ(admit(1000000), Answer::kNever);
   now += 2h;

@@ -59,7 +59,7 @@ struct FoundUse {
   std::string gpu;               // "GPU 1"
   std::optional<LeaseId> lease;  // kForeignUse: the lease that has the GPU; else the lease found
   std::string owner;             // of that lease
-  std::string user;              // who uses the GPU
+  std::string user;              // the user of the GPU
   std::vector<pid_t> pids;       // empty: hidden from the reader
   std::size_t processes = 0;
   std::optional<Bytes> used;  // empty: unknown
@@ -70,11 +70,11 @@ std::string victim_text(const FoundUse& found);
 // and kUnreservedUse.
 std::string culprit_text(const FoundUse& found);
 
-// The text to add on the terminal of the lease that the process is in, which has `gpus` and not the
-// GPU of the finding: "; it was started in L5, …".
+// The text to add on the terminal of the lease that the process is in: "; it was started in L5, …".
+// The lease has `gpus`, but not the GPU of the finding.
 std::string elsewhere_text(LeaseId lease, const std::vector<std::string>& gpus);
 
-// Several at once: `last` is the newest of them.
+// The text for several notices at once, of which `last` is the newest.
 std::string merged_text(std::uint64_t count, const std::string& last);
 
 }  // namespace gpurota::daemon

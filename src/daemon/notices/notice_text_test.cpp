@@ -30,7 +30,7 @@ class NoticeTextTest : public ::testing::Test {
   Lease lease;
 };
 
-TEST_F(NoticeTextTest, AnEndThatComesNamesTheCommandThatMovesIt) {
+TEST_F(NoticeTextTest, EndingSoonNamesTheCommandThatPostponesTheEnd) {
   EXPECT_EQ(ends_soon_text(LeaseId{17}, 299990ms),
             "L17 ends in 5 minutes; to keep it: gpurota update L17 --for 2h");
   EXPECT_THAT(ends_soon_text(LeaseId{17}, 60s), HasSubstr("ends in 1 minute;"));
@@ -39,7 +39,7 @@ TEST_F(NoticeTextTest, AnEndThatComesNamesTheCommandThatMovesIt) {
   EXPECT_THAT(ends_soon_text(LeaseId{17}, 2h), HasSubstr("ends in 2 h;"));
 }
 
-TEST_F(NoticeTextTest, AChangeSaysWhatIsNowWhoDidItAndWhy) {
+TEST_F(NoticeTextTest, ChangeNamesNewValueUserAndReason) {
   Lease now = lease;
   now.ends = kNow + 2h + 5min;
   EXPECT_EQ(changed(now, "maintenance"),
@@ -59,7 +59,7 @@ TEST_F(NoticeTextTest, SeveralChangesAreOneSentence) {
             "(administrator) changed its timeout, memory limit and priority");
 }
 
-TEST_F(NoticeTextTest, NoChangeIsNoSentence) { EXPECT_EQ(changed(lease, "for fun"), ""); }
+TEST_F(NoticeTextTest, NoChangeGivesNoText) { EXPECT_EQ(changed(lease, "for fun"), ""); }
 
 TEST_F(NoticeTextTest, UserTextCannotControlATerminal) {
   Lease now = lease;
@@ -70,7 +70,7 @@ TEST_F(NoticeTextTest, UserTextCannotControlATerminal) {
   EXPECT_EQ(said_text(""), "");
 }
 
-TEST_F(NoticeTextTest, AnEndIsASentenceWhateverItsReasonIs) {
+TEST_F(NoticeTextTest, EndIsASentenceForEveryReason) {
   EXPECT_EQ(ended_text(LeaseId{17}, "it was released by root (administrator): \"new fan\""),
             "L17 was released by root (administrator): \"new fan\"");
   EXPECT_EQ(ended_text(LeaseId{17}, "its time limit is over"),

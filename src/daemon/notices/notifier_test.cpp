@@ -64,7 +64,7 @@ TEST_F(NotifierTest, AFewRunAtOnceAndTheOthersFollow) {
   EXPECT_THAT(programs.begun, SizeIs(5));
 }
 
-TEST_F(NotifierTest, AProgramThatHangsHoldsUpItsOwnChannelOnly) {
+TEST_F(NotifierTest, HangingProgramBlocksOnlyItsOwnChannel) {
   config.notify.mail = true;
   for (int i = 0; i < 3; ++i) send(1000);
   EXPECT_THAT(programs.running, SizeIs(2 * Notifier::kMostAtOnce));
@@ -92,7 +92,7 @@ TEST_F(NotifierTest, TheQueueIsBoundedAndTheLogSaysOnceThatSomeAreDropped) {
   EXPECT_THAT(lines.back(), HasSubstr(fmt::format("dropped={}", 500 - 2 - 64)));
 }
 
-TEST_F(NotifierTest, AThousandLeasesOfAUserThatEndAreAFewLetters) {
+TEST_F(NotifierTest, ThousandEndsOfOneUserGiveAFewNotices) {
   for (int i = 0; i < 1000; ++i) {
     send(1000);
     while (!programs.running.empty()) programs.end();
@@ -125,7 +125,7 @@ TEST_F(NotifierTest, AChannelThatFailsIsLoggedOnceThenCountedAndSoIsItsRecovery)
   EXPECT_THAT(lines[2], HasSubstr("failed=5"));
 }
 
-TEST_F(NotifierTest, ATestSaysWhatEachChannelDidAndIsBoundedToo) {
+TEST_F(NotifierTest, TestNoticeReportsEachChannelAndIsBounded) {
   config.notify.mail = true;
   const Notice notice{.kind = NoticeKind::kTest, .to = 1000, .text = "a test"};
   ASSERT_TRUE(notifier.check_test(notice));
@@ -147,7 +147,7 @@ TEST_F(NotifierTest, ATestSaysWhatEachChannelDidAndIsBoundedToo) {
   EXPECT_EQ(notifier.check_test(notice).error().code, Code::kUnavailable);
 }
 
-TEST_F(NotifierTest, AUserToWhomNoMailCanGoIsAFailureOfThatTest) {
+TEST_F(NotifierTest, UserWithoutAMailAddressFailsTheTestNotice) {
   config.notify = {};
   config.notify.mail = true;
   processes.set_user(1001, "-bs");

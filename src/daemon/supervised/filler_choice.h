@@ -1,4 +1,4 @@
-// Chooses the filler that goes on a GPU, and the one that makes way for another (filler/choice.h
+// Chooses the filler that starts on a GPU, and the filler that leaves for another (filler/choice.h
 // decides). State thread only.
 #pragma once
 
@@ -10,7 +10,7 @@ class FillerChoice {
  public:
   explicit FillerChoice(FillerTable& table) : table_(table) {}
 
-  // The filler that is to be started on this GPU, which has a spot; nullptr: none may go there now.
+  // The filler to start on this GPU, which must have a spot; nullptr: none may start there now.
   FillerEntry* next_for(const GpuUuid& gpu) const;
   // Whether the filler on this GPU has been there for long enough, and another filler waits for the
   // GPU.

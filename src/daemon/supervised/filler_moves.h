@@ -14,7 +14,8 @@ class FillerMoves {
 
   // Begins to move out the filler on this GPU. The memory of its lease can be moved.
   void evict(const GpuUuid& gpu);
-  // Call after a change of turns. The check follows soon, when whatever has changed has returned.
+  // Call after a change of turns. The check follows soon, when the function that made the change
+  // has returned.
   void check_evictions();
   void step_eviction(const GpuUuid& gpu);
   // Brings the filler of this GPU back, if it is moved out and the GPU has been idle for as long as

@@ -26,13 +26,13 @@ struct FillerWishes {
   std::vector<GpuUuid> gpus;     // empty: all
   std::optional<int> instances;  // empty: one on each idle GPU
   std::optional<SizeSpec> memory;
-  std::optional<int> of_free{};  // per cent of what is free when it starts, instead of `memory`
+  std::optional<int> of_free{};  // per cent of the free memory at its start, instead of `memory`
   std::chrono::milliseconds idle_after{30000};
   std::chrono::milliseconds grace{2000};
   filler::OnYield on_yield = filler::OnYield::kStop;
 
   bool may_use(const GpuUuid& gpu) const;
-  // The limit of the filler on a GPU of which so much can be had; nothing: the whole GPU.
+  // The limit of the filler on a GPU with this much available; nothing: the whole GPU.
   std::optional<SizeSpec> memory_of(const lease::Available& available) const;
 };
 
@@ -40,9 +40,9 @@ struct FillerEntry : Supervised {
   FillerWishes wishes;
   bool paused = false;
   std::string paused_by;        // "by root (administrator)", and why; empty: by its owner
-  bool removed = false;         // goes as soon as it is on no GPU any more
-  std::vector<GpuUuid> places;  // GPUs where it has ever been; their positions number its runs
-  int failures = 0;             // how often in a row it has ended by itself soon, or badly
+  bool removed = false;         // dropped as soon as it is on no GPU
+  std::vector<GpuUuid> places;  // where it has ever been; a position here is a run's number
+  int failures = 0;             // runs in a row that ended by themselves too soon or with an error
   std::optional<TimePoint> retry_at;
   std::string problem;    // how the last run ended by itself, if not well
   TimePoint failed_at{};  // when that run ended
@@ -59,8 +59,8 @@ struct FillerSpot {
   std::optional<LeaseId> lease;         // its lease, until the memory is back
   TimePoint since{};
   Duration stayed{};  // how long it has stayed, up to the last time it was moved out for somebody
-  // Since when its present stay counts: it is on, or its owner has paused it. Empty: it is moved
-  // out for somebody.
+  // Since when its present stay counts: the filler is on, or paused by its owner. Empty: the filler
+  // is moved out because somebody needs the GPU.
   std::optional<TimePoint> stays_from;
   ports::EventLoop::SourcePtr kill_timer;
   bool told_to_end = false;
@@ -71,7 +71,7 @@ struct FillerSpot {
   std::optional<Bytes> counted;              // memory of its lease, by the last sample
   ports::EventLoop::SourcePtr check_timer;   // of the eviction
 
-  // The filler is moved out for somebody from now on.
+  // From now on the filler is moved out, because somebody needs its GPU.
   void stop_stay(TimePoint now) {
     if (stays_from) stayed += now - *stays_from;
     stays_from.reset();
@@ -115,7 +115,7 @@ class FillerTable {
   // least one.
   void count_logs(FillerEntry& entry);
 
-  // The run of a filler on one GPU, by the place of that GPU among those where it has been.
+  // The most GPUs in FillerEntry::places, whose positions number the runs of a filler.
   static constexpr std::size_t kMostPlaces = 1024;
   static std::uint64_t run_at(const FillerEntry& entry, std::size_t place);
   const GpuUuid& gpu_of(std::uint64_t run) const;

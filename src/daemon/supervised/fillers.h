@@ -7,11 +7,12 @@
 //   - when somebody's turn for the GPU has come: the queue ends its lease, or has the filler moved
 //     out, and serves the newcomer when the driver counts no memory of the filler any more
 //     (lease_manager.cpp);
-//   - when anything else is on the GPU, seen within kSampleEvery: this class orders it;
+//   - when anything else is on the GPU, which is seen within kSampleEvery: this class makes the
+//     filler leave;
 //   - when it is paused or removed.
-// A filler whose owner wants that has a swap lease, and is moved out instead of ended: its memory
-// goes to host memory, and comes back when nobody needs the GPU (filler_moves.h). Where a move is
-// not possible the filler is ended.
+// If its owner wants that, a filler has a swap lease and is moved out instead of ended: its memory
+// goes to host memory, and comes back when nobody needs the GPU (filler_moves.h). If a move is not
+// possible, the filler is ended.
 // Keepers and leases outlive the daemon; the next one finds both (filler_adoption.h).
 #pragma once
 
@@ -28,7 +29,7 @@ namespace gpurota::daemon {
 
 class Fillers final : Supervisor::Policy {
  public:
-  // Fillers of one user.
+  // The most fillers of one user.
   static constexpr std::size_t kMostFillers = 32;
 
   using Parts = FillerParts;
@@ -61,7 +62,8 @@ class Fillers final : Supervisor::Policy {
   void on_lease_change(const LeaseEntry& entry, bool gone);
   void on_turns_change() { moves_.check_evictions(); }
 
-  // Somebody needs the GPU of this filler, and fits beside the memory of the filler that stays.
+  // Moves the filler of this lease out: somebody needs its GPU, and fits beside the memory that
+  // stays.
   void move_out(LeaseId lease, const std::string& why);
   std::optional<LeaseStay> stay_of(LeaseId lease) const { return moves_.stay_of(lease); }
   // Whether an eviction on this GPU waits for nothing but a sample of the GPU.
@@ -75,7 +77,8 @@ class Fillers final : Supervisor::Policy {
 
   // The time from TERM to KILL for a lease of kind filler.
   std::optional<Duration> grace_of(const LeaseEntry& entry) const;
-  // Whether a filler may go on this GPU some day, so that it is looked at often enough.
+  // Whether some filler may use this GPU at some time, so that the GPU must be sampled often
+  // enough.
   bool is_of_interest(const GpuUuid& gpu) const;
 
   const std::map<std::uint64_t, FillerEntry>& entries() const { return table_.entries; }

@@ -16,13 +16,13 @@ namespace gpurota::daemon {
 struct JobEntry : Supervised {
   jobs::Supervision life;
   std::optional<ports::ProcessId>
-      runner{};                    // the `gpurota run` of the run, once it has come to its lease
+      runner{};                    // the `gpurota run` of the run; set once the run has its lease
   bool adopted = false;            // an earlier daemon started the run
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why the run got no lease
   ports::EventLoop::SourcePtr timer{};
   WallTime next_time{};               // of the timer
-  std::optional<jobs::Phase> told{};  // the end of which the owner has been told
+  std::optional<jobs::Phase> told{};  // the end that the owner was notified of
   std::map<GpuUuid, Bytes> used{};    // memory that the lease used, by the last sample of each GPU
 
   jobs::Items items{};                      // of an array
@@ -51,8 +51,8 @@ constexpr std::int64_t index_of(std::uint64_t run) {
 // "exit status 3", "over-limit: it holds …": why the last run of the job ended, for its owner.
 std::string run_end_text(const jobs::JobState& state);
 
-// Why the run of a job that somebody stops, restarts or removes is being ended: "its job was
-// stopped by alice". For everybody, so without the job's name.
+// Why a run is being ended after its job was stopped, restarted or removed: "its job was stopped by
+// alice". All users can see this, so the job's name is left out.
 std::string stopping_text(const JobEntry& job);
 
 using JobEntries = std::map<std::uint64_t, JobEntry>;

@@ -77,7 +77,7 @@ JobEntry& JobItems::make(JobEntry& array, std::int64_t index) {
   return runs_.insert_or_assign(run, std::move(item)).first->second;
 }
 
-// An item that ended because its array was stopped waits, and goes on when the array does.
+// An item that ended because its array was stopped waits, and continues when the array continues.
 jobs::JobState JobItems::resting_state(const JobEntry& array, jobs::JobState state) const {
   const jobs::Phase phase = array.life.state().phase;
   const bool stops = phase == jobs::Phase::kStopping || phase == jobs::Phase::kStopped;
@@ -99,8 +99,7 @@ void JobItems::put_to_rest(std::uint64_t run) {
   if (restored_ && array->second.is_removed()) parts_.settle(array_of(run));
 }
 
-// The urgency is that of clients, so that neither clients nor the array wait for the other for
-// long.
+// Steps have the urgency of clients, so that neither clients nor the array wait long for the other.
 void JobItems::take_step_soon(JobEntry& array, Duration pause) {
   if (array.next_step) return;
   array.next_step = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kClient,
@@ -139,7 +138,7 @@ void JobItems::stop(JobEntry& array) {
   take_step_soon(array);
 }
 
-// False: all that run have been told to stop.
+// False: all running items have been ordered to stop.
 bool JobItems::stop_some(JobEntry& array) {
   const std::uint64_t id = array.id;
   const std::string by = array.life.state().end_detail;
@@ -161,8 +160,9 @@ bool JobItems::stop_some(JobEntry& array) {
   return !runs.empty();
 }
 
-// No item starts before all failed items wait again. After a kill -9 the next daemon begins anew,
-// and would take an item that has failed once more for one that is still to start again.
+// No item starts before all failed items wait again. After a kill -9 the next daemon begins from
+// the first item, and could not tell an item that has failed again from an item that has not been
+// retried yet.
 void JobItems::retry_some(JobEntry& array) {
   const auto failed = array.items.failed_from(array.retry_from, kRetriesInAStep);
   if (failed.empty()) {
@@ -219,7 +219,7 @@ Result<std::optional<bool>> JobItems::start_of(const JobEntry& array) const {
   return std::optional(chained);
 }
 
-// Starts the array again, if it has ended, as some of its items wait now.
+// Starts the array again if it has ended, because some of its items wait now.
 Result<void> JobItems::start_again(JobEntry& array, std::optional<bool> chained) {
   const std::uint64_t id = array.id;
   const std::string name = array.spec.name;
@@ -280,8 +280,8 @@ Result<void> JobItems::control(std::uint64_t id, std::int64_t index, What what,
   return start_again(array, chained);
 }
 
-// Some at a time, as each run has several files, and others wait for the loop meanwhile. If the
-// daemon is killed, the next one removes the rest.
+// Removes the files of some runs at a time, as each run has several files and the loop serves
+// nobody else meanwhile. If the daemon is killed, the next one removes the rest.
 void JobItems::forget_some() {
   forget_timer_.reset();
   for (std::size_t i = 0; i < kForgetsInAStep && !forgotten_.empty(); ++i) {

@@ -27,7 +27,7 @@ class JobItems {
     // Carries out actions of a job or of an item.
     std::function<void(JobEntry&, const jobs::Actions&)> carry_out;
     std::function<void(std::uint64_t)> settle;
-    // Takes up the run of an item that may be on, in this boot.
+    // Takes over a run of an item, of this boot, that may still exist.
     std::function<Result<void>(JobEntry&)> take_up_run;
   };
   explicit JobItems(Parts parts) : parts_(std::move(parts)) {}
@@ -35,24 +35,24 @@ class JobItems {
   // The items that run, by the numbers of their runs.
   JobEntries& runs() { return runs_; }
   const JobEntries& runs() const { return runs_; }
-  // The job, or the item that runs, with this number of a run; nullptr: there is none.
+  // The job or the running item whose run has this number; nullptr: there is none.
   JobEntry* entry(std::uint64_t id);
   // The item of this index; nullptr: the item does not run.
   const JobEntry* find(const JobEntry& array, std::int64_t index) const;
   // The item that asks for its lease. There is one at most: the next item starts when that one has
   // its lease.
   const JobEntry* asking_of(const JobEntry& array) const;
-  // How many items are how far. An item that asks for its lease counts as waiting.
+  // How many items are in each state. An item that asks for its lease counts as waiting.
   jobs::ItemCounts count(const JobEntry& array) const;
 
   enum class What { kStart, kStop, kRestart };
   Result<void> control(std::uint64_t array, std::int64_t index, What what, const std::string& by);
-  // Starts the items again that did not end well: soon, some at a time, also after a kill -9.
+  // Makes the items that did not end well start again: soon, some at a time, also after a kill -9.
   Result<void> retry(std::uint64_t array);
   // Makes all items wait, as if none had begun.
   Result<void> reset(JobEntry& array);
-  // Stops the items of an array that is being stopped, soon. When the array is started, it goes on
-  // with these items.
+  // Stops the items of an array that is being stopped, soon. When the array is started again, it
+  // continues with these items.
   void stop(JobEntry& array);
   // The spec of the array has changed: the next starts use the new one.
   void take_spec(JobEntry& array);

@@ -46,7 +46,7 @@ class JobRulesTest : public ::testing::Test {
   JobEntries entries;
 };
 
-TEST_F(JobRulesTest, AChainSaysWhatItWaitsFor) {
+TEST_F(JobRulesTest, ChainReportsTheJobsItWaitsFor) {
   JobEntry& a = add(spec("a"));
   (void)a.life.start(now);
   add(spec("b"));
@@ -60,7 +60,7 @@ TEST_F(JobRulesTest, AChainSaysWhatItWaitsFor) {
   EXPECT_FALSE(*must_wait(entries, kAlice, spec("c", {"a"})));
 }
 
-TEST_F(JobRulesTest, ALongChainDoesNotNameAll) {
+TEST_F(JobRulesTest, LongChainNamesOnlySomeJobs) {
   std::vector<std::string> names;
   for (int i = 0; i < 30; ++i) {
     names.push_back("a" + std::to_string(i));
@@ -71,7 +71,7 @@ TEST_F(JobRulesTest, ALongChainDoesNotNameAll) {
   EXPECT_EQ(text.find("a7"), std::string::npos);
 }
 
-TEST_F(JobRulesTest, AChainThatCanNeverGoOnSaysWhy) {
+TEST_F(JobRulesTest, BrokenChainReportsWhy) {
   end(add(spec("a")), 3);
   const Chain chain = chain_of(entries, kAlice, spec("b", {"a"}));
   EXPECT_EQ(chain.verdict, jobs::Verdict::kNever);
@@ -86,7 +86,7 @@ TEST_F(JobRulesTest, AChainThatCanNeverGoOnSaysWhy) {
   EXPECT_EQ(chain_of(entries, kAlice, spec("d", {"c"})).text, "c was cancelled");
 }
 
-TEST_F(JobRulesTest, AChainIsOfJobsOfOneUser) {
+TEST_F(JobRulesTest, ChainHasJobsOfOneUserOnly) {
   end(add(spec("a"), kBob), 0);
   EXPECT_EQ(chain_of(entries, kAlice, spec("b", {"a"})).verdict, jobs::Verdict::kNever);
   EXPECT_THAT(refusal(spec("b", {"a"})), HasSubstr("there is no such job"));
@@ -109,7 +109,7 @@ TEST_F(JobRulesTest, CirclesUnknownNamesAndEndlessJobsAreRefused) {
   EXPECT_THAT(refusal(always), HasSubstr("job b would wait for ever: a")) << "b waits for it";
 }
 
-TEST_F(JobRulesTest, ArraysHaveSoManyItemsTogetherAndKeepThem) {
+TEST_F(JobRulesTest, ItemsOfAllArraysAreBoundedAndCannotChange) {
   jobs::JobSpec sweep = spec("sweep");
   sweep.array = jobs::Indices::up_to(10'000);
   sweep.at_once = 4;
@@ -128,7 +128,7 @@ TEST_F(JobRulesTest, ArraysHaveSoManyItemsTogetherAndKeepThem) {
   EXPECT_THAT(refusal(sweep), HasSubstr("the items of job sweep cannot be changed"));
 }
 
-TEST_F(JobRulesTest, OneThatIsWaitedForIsRemovedOnlyWithThoseThatWait) {
+TEST_F(JobRulesTest, JobWithWaitingJobsIsRemovedOnlyTogetherWithThem) {
   JobEntry& a = add(spec("a"));
   JobEntry& b = add(spec("b", {"a"}));
   (void)a.life.start(now);
@@ -146,7 +146,7 @@ TEST_F(JobRulesTest, OneThatIsWaitedForIsRemovedOnlyWithThoseThatWait) {
   EXPECT_THAT(chained_after(entries, a), IsEmpty());
 }
 
-TEST_F(JobRulesTest, OneThatOthersNameForTheBootIsRemovedOnlyWithThem) {
+TEST_F(JobRulesTest, JobNamedInABootOrderIsRemovedOnlyWithItsNamers) {
   JobEntry& a = add(spec("a"));
   jobs::JobSpec after = spec("b");
   after.after = {"a"};

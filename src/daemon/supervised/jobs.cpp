@@ -47,7 +47,7 @@ Jobs::Jobs(Parts parts)
 jobs::Moment Jobs::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
 
 jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
-  // The restart policy of an array holds for its items, not for the whole.
+  // The restart policy of an array applies to its items, not to the array itself.
   return {spec.is_array() ? jobs::RestartPolicy::kNo : spec.restart,
           parts_.grace() + Supervisor::kKeeperGrace};
 }
@@ -57,7 +57,7 @@ const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
   if (!info || info->id() != run || info->parent <= 1) return nullptr;
   for (const JobEntries* all : {&entries_, &items_.runs()}) {
     for (const auto& [id, job] : *all) {
-      // Orphans of the run become children of the keeper, too, and are no runs.
+      // Orphans of the run also become children of the keeper, but are not runs.
       if (job.runner && *job.runner != run) continue;
       if (supervisor_.is_kept_by(id, info->parent)) return &job;
     }
@@ -196,9 +196,9 @@ void Jobs::launch(JobEntry& job) {
   job.adopted = false;
   // The items start when the array is settled.
   if (job.spec.is_array()) return job.life.on_held(now());
-  // Cleared and stored before there is a process. If this daemon is killed now, the next one finds
-  // the keeper by its lock, or that there was none, and takes no file of the last run for one of
-  // this run.
+  // Clear the files and store the job before there is a process. If this daemon is killed now, the
+  // next one finds the keeper by its lock, or finds that there was none, and takes no file of the
+  // last run for one of this run.
   supervisor_.files().clear(job.id);
   supervisor_.settle(job);
   if (const auto launched = supervisor_.launch(job.id, job, job.spec, log_of(entries_, job));
@@ -228,7 +228,7 @@ jobs::Actions Jobs::outcome(JobEntry& job) {
   }
   const bool asking = job.life.state().asking;
   const bool failed = !stopping && !report->signalled && report->code != 0;
-  // The run found no daemon to ask when the last one had ended.
+  // The run asked for its lease after the last daemon had ended, and found no daemon.
   if (failed && asking && job.adopted && job.refusal.empty() && report->code == jobs::kRunFailed) {
     return job.life.on_never_began(now());
   }
@@ -323,7 +323,7 @@ void Jobs::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used) {
       job.used[gpu] = now_used == used.end() ? Bytes() : now_used->second;
       Bytes sum;
       for (const auto& [each, bytes] : job.used) sum += bytes;
-      // The sum is zero where nobody can say how much processes use.
+      // The sum is zero if it is not known how much processes use.
       if (!sum.is_zero()) job.life.on_use(sum);
     }
   }

@@ -1,7 +1,7 @@
 // The jobs: commands that the daemon looks after. Jobs are a policy over the supervisor, which runs
-// them. jobs/supervision.h decides what happens when, and this class carries it out. job_rules.h
-// says which jobs a user may have. Every change is in the store before a client sees it. State
-// thread only.
+// them. jobs/supervision.h decides, and this class carries the decisions out. job_rules.h says
+// which jobs a user may have. Every change is in the store before a client sees it. State thread
+// only.
 //
 // jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
 #pragma once
@@ -28,7 +28,7 @@ class Jobs final : Supervisor::Policy {
     std::function<Duration()> grace;
     std::string directory;  // of the jobs' files
     // A job has ended and is not started again (kJobFinished, kJobFailed), or never starts
-    // (kJobCancelled). Empty: nobody is told.
+    // (kJobCancelled). Empty: nobody is notified.
     std::function<void(uid_t owner, NoticeKind kind, const std::string& job,
                        const std::string& why)>
         on_end = {};
@@ -48,9 +48,9 @@ class Jobs final : Supervisor::Policy {
   // Changes the jobs of these names, and adds those that are not there: all or none.
   Result<std::vector<Change>> apply(uid_t uid, std::vector<WantedJob> wanted);
   enum class What { kStart, kStop, kRestart, kRemove };
-  // To remove a job that runs stops the job first; jobs that start after it no longer name it then.
-  // kInvalid: the job cannot be started, as a job before it in its chain has failed. `by`: the user
-  // who does this, where that is not the owner: "by root (administrator)".
+  // Removing a running job stops the job first; jobs that start after the job then no longer name
+  // it. kInvalid: the job cannot be started, as a job before it in its chain has failed. `by`: the
+  // user who does this, where that is not the owner: "by root (administrator)".
   Result<void> control(std::uint64_t id, What what, const std::string& by = {});
 
   // Stores again, if possible, what could not be stored because the disk was full.
@@ -65,18 +65,18 @@ class Jobs final : Supervisor::Policy {
   // The folder of a job's log, for keeper::read_log().
   std::string log_folder(std::uint64_t id) const { return supervisor_.files().log_folder(id); }
 
-  // The job whose run `pid`, a `gpurota run`, is.
+  // The job whose `gpurota run` is this process; nullptr: there is none.
   const JobEntry* job_of(const ports::ProcessId& run) const;
-  // The run has asked for a lease, and was refused for this reason, or got this one and starts
+  // The run's request for a lease was refused for this reason; or the run got this lease and starts
   // under it.
   void on_refused(const ports::ProcessId& run, const std::string& why);
   void on_held(const ports::ProcessId& run, LeaseId lease);
-  // Somebody has taken the run's request out of the queue.
+  // The run's request was taken out of the queue.
   void on_cancelled(const ports::ProcessId& run, const std::string& why);
   // The time of a run under a reservation is over, and its command is being ended.
   void on_time_over(const ports::ProcessId& run, const std::string& why);
-  // The lease of a run, or the reservation that it runs under, is being ended, and the processes of
-  // the run with it.
+  // The lease of a run, or the reservation that it runs under, is being ended, together with the
+  // processes of the run.
   enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver, kBooking };
   void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
   // How much memory of this GPU each lease uses.
@@ -96,10 +96,10 @@ class Jobs final : Supervisor::Policy {
   // its success. `is_on`: jobs that wait for its end continue to wait. Returns the jobs that named
   // it, which are to be settled.
   Result<std::vector<std::uint64_t>> unname(const JobEntry& job, bool is_on);
-  // Lets a chained job go on, or cancels the job, if the jobs before it have ended.
+  // If the jobs before a chained job have ended, starts or cancels the job.
   void check_chain(std::uint64_t id);
   JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec);
-  // Takes up the run of a job that may be on, in this boot.
+  // Takes over a run of this boot that may still exist.
   Result<void> take_up_run(JobEntry& job);
   jobs::Actions outcome(JobEntry& job);
   Result<void> take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);

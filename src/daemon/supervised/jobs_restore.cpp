@@ -61,8 +61,8 @@ Result<void> Jobs::restore() {
   return {};
 }
 
-// Returns an error where nobody can tell whether the job runs, as the job must not be started a
-// second time.
+// Returns an error if it is not known whether the job runs, as the job must not be started a second
+// time.
 Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted) {
   auto spec = jobs::decode_spec(stored.spec);
   auto state = jobs::decode_state(stored.state);
@@ -81,7 +81,7 @@ Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint
   job.told = job.life.state().phase;
   job.items = jobs::Items(job.spec.array);
   for (const ports::StoredItem& item : stored.items) GPUROTA_TRY(items_.take_up(job, item));
-  // No process is left of another boot.
+  // No process of an earlier boot is left.
   if (stored.boot_id.empty() || stored.boot_id != parts_.processes.boot_id()) {
     rebooted.push_back(id);
     return {};

@@ -1,7 +1,7 @@
 // Control groups for keepers that are children of the daemon. (A keeper that systemd has made a
-// unit of has the unit's group.) The groups are below the daemon's own, so that nobody leaves a
-// limit. Used by Supervisor, on the state thread. Nothing is killed here: a run ends with its
-// lease.
+// unit of has the unit's group.) The groups are below the daemon's own, so that no process escapes
+// the daemon's limits. Used by Supervisor, on the state thread. Nothing is killed here: a run ends
+// with its lease.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -18,12 +18,12 @@ class KeeperCgroups {
       : loop_(loop), processes_(processes) {}
 
   // The group for the keeper of a run ("job-7"), which makes and enters the group itself
-  // (keeper::Launcher::start): to move a process takes up to 20 ms, for which the loop would wait.
+  // (keeper::Launcher::start): moving a process takes up to 20 ms, and the loop would wait for it.
   // Empty where there is no control group v2.
   std::string name(const std::string& run);
-  // The keeper of this group.
+  // Notes that this keeper has this group.
   void note(pid_t keeper, std::string cgroup);
-  // A keeper that an earlier daemon started.
+  // Takes over a keeper that an earlier daemon started.
   void take_up(pid_t keeper);
   // The keeper has ended, and processes that it leaves behind may be in the group for a while.
   void on_end(pid_t keeper);

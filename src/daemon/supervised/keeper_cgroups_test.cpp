@@ -28,14 +28,14 @@ class KeeperCgroupsTest : public FakeWorldTest {
   KeeperCgroups groups{loop, processes};
 };
 
-TEST_F(KeeperCgroupsTest, WhatAKeeperStartsIsInItsGroup) {
+TEST_F(KeeperCgroupsTest, ProcessesOfAKeeperAreInItsGroup) {
   const pid_t keeper = start(groups, "job-7");
   const std::string group = processes.cgroups().of(keeper);
   EXPECT_THAT(group, StartsWith("/daemon/gpurota-keeper-job-7-"));
   EXPECT_EQ(processes.cgroups().of(processes.spawn({1000, keeper})), group);
 }
 
-TEST_F(KeeperCgroupsTest, AnotherDaemonsJobOfTheSameNumberHasItsOwn) {
+TEST_F(KeeperCgroupsTest, JobOfAnotherDaemonWithTheSameNumberHasItsOwnGroup) {
   KeeperCgroups others{loop, processes};
   const pid_t keeper = start(groups, "job-7");
   loop.pass(1ms);
@@ -43,7 +43,7 @@ TEST_F(KeeperCgroupsTest, AnotherDaemonsJobOfTheSameNumberHasItsOwn) {
   EXPECT_NE(processes.cgroups().of(keeper), processes.cgroups().of(theirs));
 }
 
-TEST_F(KeeperCgroupsTest, TheGroupGoesWhenTheLastOfItHasGone) {
+TEST_F(KeeperCgroupsTest, GroupIsRemovedAfterItsLastProcess) {
   const pid_t keeper = start(groups, "job-7");
   const std::string group = processes.cgroups().of(keeper);
   const pid_t stray = processes.spawn({1000, keeper});
@@ -69,7 +69,7 @@ TEST_F(KeeperCgroupsTest, ANewDaemonTidiesUpAfterTheKeepersThatItFinds) {
   EXPECT_FALSE(processes.cgroups().exists(group));
 }
 
-TEST_F(KeeperCgroupsTest, ManyGroupsGo) {
+TEST_F(KeeperCgroupsTest, ManyGroupsAreRemoved) {
   std::vector<pid_t> keepers;
   for (int i = 0; i < 50; ++i) keepers.push_back(start(groups, "job-" + std::to_string(i)));
   for (const pid_t keeper : keepers) {
@@ -81,7 +81,7 @@ TEST_F(KeeperCgroupsTest, ManyGroupsGo) {
   EXPECT_EQ(groups.left_behind(), 0U);
 }
 
-TEST_F(KeeperCgroupsTest, AGroupThatIsNoneOfOursIsLeftAlone) {
+TEST_F(KeeperCgroupsTest, ForeignGroupIsLeftAlone) {
   const pid_t shell = processes.spawn();
   groups.take_up(shell);
   processes.die(shell);

@@ -1,6 +1,6 @@
 // The part that jobs and fillers have in common: runs of a command as its owner. The supervisor
-// launches runs, hands them over, takes up those of the last daemon, hears of their end, and has
-// every change stored. State thread only.
+// launches runs, hands them over to systemd, takes over the runs of the last daemon, watches for
+// their ends, and has every change stored. State thread only.
 //
 // A run is a keeper (src/keeper), which executes `gpurota run` as the owner. `gpurota run` waits in
 // the queue and holds its lease as for anybody. A keeper outlives the daemon; the next daemon finds
@@ -45,7 +45,7 @@ class Supervisor {
   static constexpr Duration kKeeperGrace = std::chrono::seconds(2);
 
   // `run`: the number of a run's files. The policy chooses the numbers: one for each run that can
-  // be on at a time.
+  // exist at a time.
   class Policy {
    public:
     // systemd has started the keeper, and the process that asked systemd has ended. A signal that
@@ -53,8 +53,8 @@ class Supervisor {
     virtual void on_handed_over(std::uint64_t run) = 0;
     // The keeper of this run has ended. Its report and log are there until the next launch.
     virtual void on_over(std::uint64_t run) = 0;
-    // Writes the program with this id to the store. If the program is removed and no run of it is
-    // on, drops the program instead: Supervisor::remove().
+    // Writes the program with this id to the store. If the program is removed and has no run, drops
+    // the program instead: Supervisor::remove().
     virtual Result<void> store(std::uint64_t id) = 0;
 
    protected:
@@ -66,24 +66,23 @@ class Supervisor {
     ports::EventLoop& loop;
     ports::Processes& processes;
     UserBudgets& budgets;
-    ports::ProgramStore* store;  // null: nothing is run
+    ports::ProgramStore* store;  // null: no programs are run
     std::string keeper;          // gpurota-keeper; empty: not installed
-    std::string systemd_run;     // empty: keepers are our children
+    std::string systemd_run;     // empty: keepers are the daemon's children
     std::string gpurota;         // empty: not installed
-    std::string runtime_dir;     // where `gpurota run` finds us
-    uid_t own_uid = 0;           // ours: root's daemon runs commands of everybody
+    std::string runtime_dir;     // where `gpurota run` finds the daemon
+    uid_t own_uid = 0;           // the daemon's; root's daemon runs commands of all users
   };
 
   // `directory`: for the files of runs. `policy` outlives the supervisor.
   Supervisor(Parts parts, ports::ProgramKind kind, const std::string& directory, Policy& policy);
 
   // Whether this user may have such programs. kUnavailable: nothing can be run here; or the user's
-  // name, which is compared with the account at every start, is not known, as the name service has
-  // not answered yet, or there is none. kDenied: a daemon that is not root's runs programs of its
-  // own user only.
+  // name, which every start compares with the account, does not exist or is not known yet. kDenied:
+  // a daemon that is not root's runs programs of its own user only.
   Result<void> check_owner(uid_t uid) const;
-  // kLimit, unless the output of all the user's may take `freed` bytes less and `added` more than
-  // now. A user who has more already, as the site has come to allow less, keeps that.
+  // kLimit, unless the logs of all the user's programs may take `freed` bytes less and `added`
+  // bytes more than now. A user who already has more, because the site now allows less, keeps that.
   Result<void> check_logs(uid_t uid, std::uint64_t freed, std::uint64_t added) const;
   void count_logs(Supervised& entry, Bytes logs) const;
 
@@ -91,13 +90,13 @@ class Supervisor {
   // the bound of its log.
   Result<void> launch(std::uint64_t run, const Supervised& entry, const jobs::JobSpec& spec,
                       Bytes log = jobs::kLogBound);
-  // After a start of the daemon: whether the run is on, and if so, watches it. A keeper that has
-  // not taken its lock yet will not run. After an error the run may be on: do not start it a second
-  // time.
+  // After a start of the daemon: returns whether the run still exists, and watches it if so. A
+  // keeper that has not taken its lock yet will not run. After an error the run may exist: do not
+  // start it a second time.
   Result<bool> take_up(std::uint64_t run);
-  // True also while nobody can tell whether the run's keeper lives.
+  // True also while it is not known whether the run's keeper lives.
   bool is_on(std::uint64_t run) const { return runs_.contains(run); }
-  // Whether this process is the keeper of a run that is on.
+  // Whether this process is the keeper of this run.
   bool is_kept_by(std::uint64_t run, pid_t process) const;
   // Sends TERM to the run; kill() sends KILL, which the keeper survives to report it. Do nothing
   // where no keeper is known.
@@ -108,13 +107,13 @@ class Supervisor {
   keeper::Launcher& files() { return launcher_; }
   const keeper::Launcher& files() const { return launcher_; }
 
-  // Call after a change: has the policy store it. A change that cannot be stored (the disk is full)
-  // is in effect all the same, and store_again() tries once more; the log says so, and
-  // check_stored() tells whoever asks.
+  // Call after a change: makes the policy store it. A change that cannot be stored (the disk is
+  // full) is still in effect, and store_again() tries again. The log reports the failure, and
+  // check_stored() returns it.
   void settle(const Supervised& entry);
   void store_again();
   Result<void> check_stored(std::uint64_t id, const std::string& name) const;
-  // Null: nothing is run here.
+  // Null: no programs are run here.
   ports::ProgramStore* store() const { return parts_.store; }
   Result<std::uint64_t> next_id() { return parts_.store->next_program_id(kind_); }
   // For Policy::store(): removes the program from the store, then the files of its runs. With an
@@ -123,9 +122,9 @@ class Supervisor {
 
  private:
   struct Run {
-    std::optional<TrackedProcess> keeper{};     // or who asks systemd for one; empty: it may live
+    std::optional<TrackedProcess> keeper{};     // or the process that asks systemd; empty: unknown
     bool starting = false;                      // `keeper` is the process that asks
-    ports::EventLoop::SourcePtr check_again{};  // set: nobody could tell whether the keeper lives
+    ports::EventLoop::SourcePtr check_again{};  // set: it is not known whether the keeper lives
   };
 
   Result<TrackedProcess> watch(std::uint64_t run, pid_t keeper);
@@ -141,7 +140,7 @@ class Supervisor {
   Policy& policy_;
   keeper::Launcher launcher_;
   KeeperCgroups cgroups_{parts_.loop, parts_.processes};
-  std::map<std::uint64_t, Run> runs_;  // the runs that are on
+  std::map<std::uint64_t, Run> runs_;  // the present runs
   Unstored unstored_{what_};
 };
 

@@ -89,7 +89,7 @@ class SupervisorTest : public FakeWorldTest, public Supervisor::Policy {
   Supervisor supervisor{parts("/bin/true", 0), ports::ProgramKind::kJob, dir.file("jobs"), *this};
 };
 
-TEST_F(SupervisorTest, TakesUpWhoeverHoldsTheLockAndHearsOfItsEnd) {
+TEST_F(SupervisorTest, TakesOverTheLockHolderAndNoticesItsEnd) {
   hold_lock();
   spawn_holder();
   ASSERT_TRUE(*supervisor.take_up(kRun));
@@ -104,14 +104,14 @@ TEST_F(SupervisorTest, TakesUpWhoeverHoldsTheLockAndHearsOfItsEnd) {
   EXPECT_FALSE(supervisor.is_on(kRun));
 }
 
-TEST_F(SupervisorTest, AKeeperThatHasNotComeToItsLockWillNotRun) {
+TEST_F(SupervisorTest, KeeperWithoutItsLockWillNotRun) {
   testing::write_file(dir.file("jobs/7/orders"), "TOKEN");
   EXPECT_FALSE(*supervisor.take_up(kRun));
   EXPECT_NE(::access(dir.file("jobs/7/orders").c_str(), F_OK), 0);
   EXPECT_FALSE(supervisor.is_on(kRun));
 }
 
-TEST_F(SupervisorTest, WhatCannotBeLookedAtMayLive) {
+TEST_F(SupervisorTest, RunWithAnUnreadableKeeperMayLive) {
   hold_lock();
   processes.set_short(true);
   EXPECT_FALSE(supervisor.take_up(kRun)) << "it must not be started a second time";
@@ -135,7 +135,7 @@ TEST_F(SupervisorTest, AKeeperThatCannotBeWatchedIsEnded) {
   EXPECT_FALSE(supervisor.is_on(kRun));
 }
 
-TEST_F(SupervisorTest, WhatCannotBeStoredIsStoredLater) {
+TEST_F(SupervisorTest, UnstoredChangeIsStoredLater) {
   disk_is_full = true;
   supervisor.settle(entry);
   EXPECT_THAT(supervisor.check_stored(1, "web").error().message, HasSubstr("not stored"));
@@ -147,7 +147,7 @@ TEST_F(SupervisorTest, WhatCannotBeStoredIsStoredLater) {
   EXPECT_THAT(stored, ElementsAre(1, 1, 1));
 }
 
-TEST_F(SupervisorTest, WhatIsRemovedLeavesNothing) {
+TEST_F(SupervisorTest, RemovedProgramLeavesNothing) {
   ASSERT_EQ(*supervisor.next_id(), 1U);
   ASSERT_TRUE(programs->save_jobs({{{1, kAlice, "alice", encode(entry.spec)}, "", "boot"}}));
   testing::write_file(dir.file("jobs/7/orders"), "TOKEN");
@@ -173,7 +173,7 @@ TEST_F(SupervisorTest, WithoutAKeeperNothingIsRun) {
   EXPECT_THAT(bare.check_owner(kAlice).error().message, HasSubstr("no fillers: gpurota-keeper"));
 }
 
-TEST_F(SupervisorTest, RootRunsCommandsOfWhoeverHasAnAccountThatIsKnown) {
+TEST_F(SupervisorTest, RootsDaemonRunsCommandsOfUsersWithAKnownAccount) {
   EXPECT_TRUE(supervisor.check_owner(kAlice));
   const auto refused = supervisor.check_owner(kAlice + 1);
   ASSERT_FALSE(refused);
@@ -183,7 +183,7 @@ TEST_F(SupervisorTest, RootRunsCommandsOfWhoeverHasAnAccountThatIsKnown) {
   EXPECT_TRUE(supervisor.check_owner(kAlice + 1)) << "the directory has answered";
 }
 
-TEST_F(SupervisorTest, AnotherDaemonRunsThoseOfItsOwnUserWhoNeedsNoAccount) {
+TEST_F(SupervisorTest, UnprivilegedDaemonRunsCommandsOfItsOwnUser) {
   Supervisor own{parts("/bin/true", 1002), ports::ProgramKind::kJob, dir.file("own"), *this};
   EXPECT_TRUE(own.check_owner(1002));
   const auto refused = own.check_owner(kAlice);

@@ -32,7 +32,7 @@ bool LeaseAnswers::answer(TenantSession& session, const gpurota_msg_automatic& q
   answer.status = found.status;
   answer.lease = found.lease.value;
   found.token.copy(answer.token, sizeof answer.token);
-  // The rest of the fields is zero already.
+  // The other fields are zero already.
   found.visible.copy(answer.visible, sizeof answer.visible - 1);
   found.why.copy(answer.why, sizeof answer.why - 1);
   return tell(session, answer);

@@ -24,9 +24,9 @@ class LeaseAnswers {
 
   explicit LeaseAnswers(Parts parts) : parts_(parts) {}
 
-  // False: the client breaks the protocol, or does not take its answer.
+  // False: the client breaks the protocol, or does not read its answer.
   bool answer(TenantSession& session, const gpurota_msg_automatic& question);
-  // The same for the session's `unsettled`.
+  // Like answer(), for the session's `unsettled`.
   bool go_on(TenantSession& session);
   // Sends the answers about leases that are on the disk now.
   void on_durability(const ports::Durability::News& news);

@@ -14,7 +14,8 @@ constexpr Duration kDoubtLasts = std::chrono::hours(1);
 // Bounds the doubted users: with more of them, the oldest are believed again.
 constexpr std::size_t kMostDoubted = 4096;
 
-// Whether a difference of `apart` from the reports is most of what was said.
+// Whether a difference of `apart` contradicts a report of `said`: it is at least half of that, and
+// more than programs need not report.
 bool contradicts(Bytes apart, Bytes said) {
   return apart >= std::max(Bytes(said.count() / 2), kUnreported);
 }
@@ -65,7 +66,8 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
     return;
   }
   if (!tenant.here) return;
-  // Only while the tenant is at rest: memory in motion is counted as if it had arrived.
+  // Only while none of the tenant's memory is being moved: memory in motion is counted as if it had
+  // arrived.
   const auto now = told(tenant, memory);
   if (!now || !memory.told_before) return;
   const Bytes told_most = std::max(*now, *memory.told_before);
@@ -139,7 +141,8 @@ void SwapMeasures::settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes u
   latest.push_back(unexplained);
   if (latest.size() > kAgreeingSamples) latest.pop_front();
   if (latest.size() < kAgreeingSamples) return;
-  // The tenant continues meanwhile: memory that it is just allocating is granted and not held yet.
+  // The tenant continues to run during samples: memory that it is just allocating is granted, but
+  // not held yet.
   if (memory.came_back) {
     return settle_contexts(tenant, memory, *std::max_element(latest.begin(), latest.end()));
   }
@@ -167,7 +170,7 @@ bool SwapMeasures::is_doubted(const SwapTenant& tenant, const SwapMemory& memory
   return books && !tenant.dead && !books->lingering.is_zero();
 }
 
-// A tenant that has its turn has nothing out, so all samples between two of its turns count
+// In its turn a tenant has no evicted memory, so all samples between two of its turns count
 // together.
 void SwapMeasures::check_claims(const SwapTenant& tenant, SwapMemory& memory, Bytes unexplained,
                                 TimePoint taken) {

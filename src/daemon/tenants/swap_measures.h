@@ -1,10 +1,10 @@
 // Compares the driver's figures for tenants of swap leases with their reports: contexts, memory
 // held beside the reported memory, and memory that they report as moved out. State thread only.
 //
-// A tenant is believed at first, because a turn has no time to wait for a sample. If samples of a
-// tenant at rest show that memory that it reported as moved out is still there, its user is doubted
-// for an hour: memory that programs of this user report as moved out is given to nobody before a
-// sample shows that it has gone.
+// A tenant is believed at first, because a turn has no time to wait for a sample. A tenant may have
+// reported memory as moved out that samples still show, although none of its memory is being moved.
+// Then its user is doubted for an hour: memory that this user's programs report as moved out is
+// given to nobody before a sample shows that the memory is free.
 #pragma once
 
 #include "base/maybe.h"
@@ -43,7 +43,7 @@ class SwapMeasures {
   // that was never listed, as the list then proves nothing.
   bool has_vanished(const SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
                     TimePoint taken) const;
-  // Nothing of the tenant is on the GPU any more.
+  // Removes the tenant from the GPU: none of its memory is left there.
   void take_off(const SwapTenant& tenant, const SwapMemory& memory);
   // The memory of the process on that GPU as known or sampled before the process reported it.
   Bytes seen_before(const SwapTenant& tenant, const SwapTenant* before,

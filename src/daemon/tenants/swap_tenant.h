@@ -31,16 +31,17 @@ struct SwapMemory {
   Bytes unmeasured;              // granted for contexts that no sample has shown yet
   std::optional<TimePoint> context_since;  // the context was created before this
   int contexts = 0;
-  Bytes wired_before;   // by HELLO: wired memory it was granted, beside contexts
+  Bytes wired_before;   // by HELLO: its granted wired memory, beside contexts
   Bytes wired_granted;  // wired memory that it was granted and has not freed
-  Bytes freed_out;      // reported as freed while out; may be reported again (SwapSpace parks it)
+  Bytes freed_out;      // freed while evicted; may be reported again (SwapSpace parks it)
   bool shown = false;   // the driver has listed the process with memory there
-  std::optional<TimePoint> vanished;  // listed no more since then, while an answer is owed
+  std::optional<TimePoint> vanished;  // when the driver stopped listing it while it owes an answer
   bool unproven = false;              // its first report to this daemon; no sample has shown it
   std::size_t unseen = 0;             // samples in a row that should have shown it and did not
-  bool came_back = false;             // for contexts it reports the size it was granted
-  std::optional<Bytes> told_before;   // before the current sample; empty: in motion
-  // The tenant's memory beyond its reports, in the last samples taken while it was at rest.
+  bool came_back = false;             // it reports the granted size for contexts
+  std::optional<Bytes> told_before;   // its memory by told(), before the sample; empty: in motion
+  // The tenant's memory beyond its reports, in the last samples taken while none of its memory was
+  // being moved.
   std::deque<Bytes> beside;
   // Samples in a row in which memory was still there that the tenant had reported as moved out.
   std::size_t contradicted = 0;
@@ -64,13 +65,13 @@ struct SwapTenant {
   bool makes_way = false;          // a filler, which is evicted for any other lease
   std::vector<SwapMemory> memory;  // by slot
   std::map<std::uint32_t, SwapQuestion> questions;
-  std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // questions above a soft limit
+  std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // delayed GROWs above a soft limit
   std::deque<std::vector<std::byte>> outbox;  // messages for which the socket was full
   std::uint32_t gate_sent = 0, gate_seen = 0;
   std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
   std::optional<gpurota_msg_swap_terms> terms;
-  Bytes may_move;  // of its memory, before long: what terms were made for
-  Bytes pinned;    // host memory, as its library says; only shown
+  Bytes may_move;     // of its memory, before long; terms are made for this
+  Bytes pinned;       // host memory, as its library reports; for display only
   bool here = false;  // turns know it
   bool connected = true;
   bool stopped = false;
@@ -81,13 +82,13 @@ struct SwapTenant {
   TimePoint died{};
 
   pid_t pid() const { return process.pid; }
-  // Something is ordered and not yet reported.
+  // Whether an order to move is not yet reported as done.
   bool moves() const;
 };
 
 // Host memory for the evictions of a lease, all its processes together.
 struct HostPins {
-  Bytes pinned;    // as its programs say
+  Bytes pinned;    // as its programs report
   Bytes may_pin;   // by their terms
   Bytes may_move;  // of its GPU memory, before long
 };

@@ -10,7 +10,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// The most questions of a tenant that are open at once.
+// The most open questions of a tenant.
 constexpr std::size_t kMostQuestions = 4096;
 // The most messages that wait for room in a tenant's socket. A tenant for which more would wait
 // does not read its socket, and is disconnected.
@@ -118,7 +118,8 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   if (!believed) return false;
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     Memory& memory = tenant.memory[slot];
-    // Only the last daemon knew the true cost of the contexts, or a message with it was lost.
+    // The true cost of the contexts is known only to the last daemon, or the message with it was
+    // lost.
     const Bytes of_contexts =
         memory.contexts > 0 ? believed->memory[slot].wired - memory.wired_before : Bytes();
     if (of_contexts.is_zero()) continue;

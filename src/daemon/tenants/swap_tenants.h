@@ -82,7 +82,7 @@ class SwapTenants final {
   Figures figures(LeaseId lease, const GpuUuid& gpu) const;
   bool has_dead(LeaseId lease) const;
   HostPins pins_of(LeaseId lease) const;
-  // Something on this GPU waits for the next sample.
+  // Whether something on this GPU waits for the next sample.
   bool expects_sample(const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
   // Null: there is none.
@@ -94,9 +94,9 @@ class SwapTenants final {
     bool away = false;
   };
   Owner find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const;
-  // Whether turns count the process, or it is about to report what it has.
+  // Whether turns count the process's memory, or the process is about to report its memory.
   bool counts(pid_t pid) const;
-  // Whether the process has connected and not yet reported what it has.
+  // Whether the process has connected and not yet reported its memory.
   bool is_about_to_tell(pid_t pid) const;
 
  private:

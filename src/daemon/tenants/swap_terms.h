@@ -24,7 +24,7 @@ class SwapTerms {
     const Users& users;
   };
 
-  // For the present tenants. All must outlive the SwapTerms.
+  // Computes the terms of the present `tenants`. All must outlive the SwapTerms.
   SwapTerms(Parts parts, const SwapTenantMap& tenants, TimePoint now);
   // `tenant` must be known to turns and connected.
   gpurota_msg_swap_terms of(const SwapTenant& tenant) const;

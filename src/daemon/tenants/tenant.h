@@ -27,7 +27,7 @@ namespace gpurota::daemon {
 
 struct TenantSession;
 
-// The part of the budgets of its lease's user that a tenant takes.
+// The part of the budgets of its lease's user that a tenant uses.
 struct TenantPlace {
   UserBudgets::Held tenant;
   UserBudgets::Held event;  // its descriptor
@@ -66,7 +66,7 @@ struct Tenant {
   struct Asked {
     std::uint32_t slot = 0;
     std::uint32_t seq = 0;
-    int patience = 0;  // for how many more messages it waits at most
+    int patience = 0;  // the most messages that it still waits for
   };
   std::optional<Asked> asked;
 

@@ -56,8 +56,8 @@ class TenantAccounts {
 
  private:
   bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
-  // The headroom of the lease's other tenants, which the lease could recall. With a `but` that is
-  // no tenant: of all tenants.
+  // The headroom of the lease's tenants except `but`, which the lease could recall. If `but` is no
+  // tenant, the headroom of all.
   Bytes slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const;
 
   Parts parts_;

@@ -48,7 +48,7 @@ std::uint32_t TenantAdmission::admit(const TenantSession& session, const gpurota
     return GPUROTA_REFUSED_VERSION;
   }
   // Processes of the owner need no token, as the kernel reports their user. Processes of pods need
-  // one, as root in one pod is root in all.
+  // a token, as root in one pod is root in all.
   const bool own = session.peer.uid == entry->lease.uid && entry->lease.kind != LeaseKind::kPod;
   const bool may = own || has_token(*entry, token);
   return may ? GPUROTA_OK : GPUROTA_REFUSED_LEASE;

@@ -25,7 +25,7 @@ gpurota_msg_hello good_hello() {
   return hello;
 }
 
-TEST(TenantMessages, AHelloIsReadWhole) {
+TEST(TenantMessages, HelloIsParsedCompletely) {
   auto hello = good_hello();
   hello.lease = 12;
   hello.held_count = GPUROTA_SLOTS;
@@ -51,7 +51,7 @@ TEST(TenantMessages, EveryTruncationIsRefused) {
   }
 }
 
-TEST(TenantMessages, AnOlderLibrarySaysNothingOfHostMemory) {
+TEST(TenantMessages, HelloOfAnOlderLibraryLacksHostMemory) {
   auto here = make_message<gpurota_msg_swap_here>(GPUROTA_MSG_SWAP_HERE, 1);
   here.memory[0].movable_bytes = 5;
   here.hosted_bytes[0] = 7;
@@ -104,7 +104,7 @@ bool is_read_with_slot(std::uint16_t type, std::uint32_t slot) {
 }
 
 // The daemon indexes its tables and the shared page by the slot.
-TEST(TenantMessages, ASlotThatIsNotThereIsRefusedInEveryMessageThatNamesOne) {
+TEST(TenantMessages, UnknownSlotIsRefusedInEveryMessage) {
   for (const std::uint32_t slot : {0u, GPUROTA_SLOTS - 1u, GPUROTA_SLOTS + 0u, ~0u}) {
     const bool there = slot < GPUROTA_SLOTS;
     EXPECT_EQ(is_read_with_slot<gpurota_msg_grow>(GPUROTA_MSG_GROW, slot), there);

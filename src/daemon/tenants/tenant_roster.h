@@ -3,11 +3,11 @@
 //
 // A new daemon grants a lease nothing while a process that holds memory of the lease may still
 // connect again, and has to measure the contexts of each process by samples. A daemon that ends in
-// order stores the processes and the sizes of their contexts. A lease then waits only until all its
-// processes have connected and been sampled once, and its accounts continue as they were. A lease
-// waits for the whole reconnect_grace if one of its processes has died meanwhile, or if not all of
-// its memory was known (a context that is being made, memory of the dead that is coming back). All
-// leases wait that long after a daemon that was killed, which stores nothing.
+// order stores the processes and the sizes of their contexts. With this roster, a lease waits only
+// until all its processes have connected and been sampled once, and its accounts continue as they
+// were. A lease waits for the whole reconnect_grace if one of its processes has died meanwhile, or
+// if not all of its memory was known (a context that is being made, memory of the dead that is
+// coming back). All leases wait that long after a daemon that was killed, which stores nothing.
 #pragma once
 
 #include "base/ids.h"

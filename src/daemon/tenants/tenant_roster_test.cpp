@@ -116,7 +116,7 @@ TEST_F(TenantRosterTest, TenantWithPossiblyEvictedMemoryBlocksOnlyItsLease) {
   }
 }
 
-TEST_F(TenantRosterTest, AContextThatNobodyHasSeenYetHoldsUpItsLease) {
+TEST_F(TenantRosterTest, UnmeasuredContextDelaysItsLease) {
   const GpuUuid gpu{"GPU-1"};
   Lease lease;
   lease.id = kOne;
@@ -151,7 +151,7 @@ TEST_F(TenantRosterTest, AContextThatNobodyHasSeenYetHoldsUpItsLease) {
   EXPECT_FALSE(complete_after()) << "its memory is not back";
 }
 
-TEST_F(TenantRosterTest, IsBelievedOnce) {
+TEST_F(TenantRosterTest, RosterIsUsedOnlyOnce) {
   TenantRoster last(file);
   ASSERT_TRUE(last.save(grants, loop.now()));
   EXPECT_TRUE(next().was_complete(kOne, loop.now()));

@@ -55,7 +55,7 @@ class TurnKeeper final : public TurnNeeds {
   };
 
   explicit TurnKeeper(Parts parts) : parts_(std::move(parts)) {}
-  // Until this is called, no action is carried out. `tenants` must outlive the TurnKeeper.
+  // No action is carried out before this call. `tenants` must outlive the TurnKeeper.
   void set_tenants(SwapTenants& tenants) { tenants_ = &tenants; }
 
   // Brings the settings of each GPU up to date. Call it after GPUs were found, the configuration
@@ -67,7 +67,7 @@ class TurnKeeper final : public TurnNeeds {
   // Whether the lease can be made. An error: a swap lease could never be resident beside the wired
   // memory of others, or host memory has no room for its oversize part.
   Result<void> check_new(const Lease& lease) const;
-  // Takes over the leases of the last daemon. Call once, at the start. Nothing is decided before
+  // Takes over the leases of the last daemon. Call once, at the start. No turn is decided before
   // `until`.
   void restore(TimePoint until);
   void on_lease_change(const LeaseEntry& entry, bool gone);
@@ -92,15 +92,15 @@ class TurnKeeper final : public TurnNeeds {
     bool operator==(const Outsiders&) const = default;
   };
   void set_outsiders(const GpuUuid& gpu, Outsiders outsiders);
-  // The part of it that a process has. Zero for a process that turns know.
+  // The memory of a process among the outsiders. Zero for a process that turns know.
   Bytes seen_of(pid_t pid, const GpuUuid& gpu) const;
-  // The process is about to report memory that the last sample has counted already: stops counting
-  // it as an outsider's. Call before its report is fed.
+  // Stops counting the process as an outsider: it is about to report memory that the last sample
+  // has counted already. Call before its report is fed.
   void becomes_tenant(pid_t pid);
   void report(const sched::ReportTrouble& trouble);
 
-  // The memory that turns need of a GPU. Fillers need none here: the part of them that stays is
-  // counted at their placement.
+  // The memory that turns need of a GPU. Memory of fillers is not included: the part that stays on
+  // the GPU is counted at their placement.
   Need need(const GpuUuid& gpu) const override;
   sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
   // The memory on that GPU that counts against the lease's limit, evicted or not, and the part of

@@ -73,7 +73,7 @@ TEST_F(TurnKeeperTest, ALeaseThatCouldNeverHaveItsTurnIsRefusedAndNotStored) {
   EXPECT_EQ(published, 0);
 }
 
-TEST_F(TurnKeeperTest, AChangedLeaseIsChangedInTheTurnsAndAnEndedOneLeavesThem) {
+TEST_F(TurnKeeperTest, ChangesAndEndsOfLeasesReachTheTurns) {
   const LeaseId id = (*acquire())->lease.id;
   Lease changed = world.tables.find(id)->lease;
   changed.quantum = 7000ms;

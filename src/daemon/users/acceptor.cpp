@@ -37,7 +37,7 @@ Result<void> Acceptor::check_number(uid_t user, std::size_t more) const {
                                         most));
 }
 
-// To a library a door that is shut is a daemon which is away: it tries again.
+// A library that is refused here tries again, as if no daemon ran.
 Result<UserBudgets::Held> Acceptor::admit(const ipc::Peer& peer) const {
   const uid_t user = peer.uid;
   if (only_ && user != 0 && user != ::geteuid() && !peer.in_group(*only_)) {
@@ -67,7 +67,7 @@ void Acceptor::on_connection() {
   dispatcher_.queue().charge_at_once(*user, begun, loop_.now());
 }
 
-// A connection that waits counts against its user's number.
+// A connection that waits counts as one of its user's connections.
 void Acceptor::put_off(Fd fd, uid_t user) {
   const auto own = std::count_if(waiting_.begin(), waiting_.end(),
                                  [user](const auto& each) { return each.second.user == user; });

@@ -1,8 +1,8 @@
 // Accepts connections of a socket: listens, reads the peer's identity, and lets no user have too
 // many connections or descriptors at once. Both servers of the daemon have one. State thread only.
 //
-// A connection is taken from the kernel at a time; of a user who connects faster than others, the
-// rest waits in a queue of all users (burst_queue.h).
+// Takes one connection at a time from the kernel. If a user connects faster than others, the user's
+// further connections wait in a queue of all users (burst_queue.h).
 #pragma once
 
 #include "daemon/users/burst_queue.h"
@@ -23,13 +23,15 @@ namespace gpurota::daemon {
 class Acceptor final : private DispatchClient<std::uint64_t> {
  public:
   struct Rules {
-    std::string who;  // "tenant": what its visitors are called in the log
+    std::string who;  // "tenant": what clients are called in the log
     std::function<int()> most_per_user;
     std::function<long(uid_t)> count;  // connections that this user has now
     UserBudgets& budgets;
-    // The visitor's descriptor counts against its user until the last goes.
+    // Takes over an accepted connection. Its descriptor counts against the user until the Held is
+    // destroyed.
     std::function<void(Fd, ipc::Peer, UserBudgets::Held)> welcome;
-    // Says why somebody is turned away, if that can be said at once. Empty: nothing is said.
+    // Sends the reason to a client that is refused, if that is possible without waiting. Empty:
+    // nothing is sent.
     std::function<void(const Fd&, const Error&)> turn_away = {};
   };
 

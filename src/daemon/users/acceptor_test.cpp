@@ -77,7 +77,7 @@ TEST_F(AcceptorTest, AClientThatLeavesBeforeItsTurnCostsNothing) {
   EXPECT_EQ(budgets_.used(::getuid(), Budget::kDescriptors), 0u);
 }
 
-TEST_F(AcceptorTest, AfterItIsClosedNobodyIsLetIn) {
+TEST_F(AcceptorTest, ClosedAcceptorAcceptsNobody) {
   connect(5);
   acceptor_.close();
   loop_.run_until_idle();

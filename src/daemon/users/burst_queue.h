@@ -1,5 +1,5 @@
-// A fair queue that lets bursts pass: a few requests at a time of each user are served the moment
-// they come, and the rest of a user who sends more waits in a FairQueue. So a user who sends at
+// A fair queue that lets bursts pass: a few requests of each user at a time are served when they
+// arrive. If a user sends more, the further requests wait in a FairQueue. So a user who sends at
 // full speed delays another by a few requests and by one slice of the dispatcher, and a user who is
 // alone, or sends little, pays nothing for that. Pure; state thread only.
 #pragma once
@@ -14,12 +14,12 @@ class BurstQueue {
   static constexpr int kAtOnce = 4;  // of a user, within kWindow
   static constexpr Duration kWindow = std::chrono::microseconds(200);
   // After a request that took longer than its part of the window, nothing of its user is served at
-  // once for this many times as long. Else each would begin a window of its own, as the window
-  // before is over when it comes.
+  // once for this many times as long. Otherwise each such request would begin a new window, as the
+  // window before it would be over.
   static constexpr int kPenalty = 4;
 
-  // Whether what comes from this user just now is served before those that wait; else it is to be
-  // added.
+  // Whether the request that has just arrived from this user is served before requests that wait.
+  // False: the caller calls add().
   bool admit_at_once(uid_t user, TimePoint now) {
     if (windows_.size() > kMostIdle) {
       std::erase_if(windows_, [now](const auto& w) { return w.second.is_over(now); });

@@ -1,5 +1,5 @@
-// Serves the requests of a queue, a slice of the state thread's time at a stretch; then the event
-// loop handles everything else, and comes back for as long as a request waits. Both servers of the
+// Serves the requests of a queue in slices of the state thread's time. After each slice the event
+// loop handles everything else. The next slice follows while a request waits. Both servers of the
 // daemon have a dispatcher. State thread only.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace gpurota::daemon {
 
-// Calls back from the loop, among the clients, while it is raised.
+// While raised, calls back from the loop with the urgency of clients.
 class WakeUp {
  public:
   Result<void> start(ports::EventLoop& loop, std::function<void()> callback);
@@ -33,7 +33,8 @@ class DispatchClient {
  public:
   virtual ~DispatchClient() = default;
   virtual void serve(const Key& key) = 0;
-  // The time of serving `key` is charged: it may wait again, or be gone.
+  // Called when the time of serving `key` has been charged; `key` may then be added again, or be
+  // gone.
   virtual void on_charged(const Key&) {}
 };
 
@@ -48,7 +49,8 @@ class Dispatcher {
   Result<void> start() {
     return wake_.start(loop_, [this] { serve(); });
   }
-  // `key` waits, behind what else waits of this user. The caller sees to it that it waits once.
+  // Adds `key` behind the user's other waiting requests. The caller must not add a key that waits
+  // already.
   void add(uid_t user, const Key& key) {
     if (queue_.empty()) wake_.raise();
     queue_.add(user, key);

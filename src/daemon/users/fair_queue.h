@@ -1,9 +1,9 @@
 // Chooses the request that is served next, so that no user has more of the state thread's time than
-// another who wants it: the user who has had least of it, and of one user's requests the one that
-// waits longest. Fair queueing by measured time. Pure; state thread only.
+// another user who wants it. First comes the user who has had least of that time; of one user's
+// requests, the one that waits longest. Fair queueing by measured time. Pure; state thread only.
 //
-// A user who comes, or comes back, starts beside the least served of those that wait: a pause saves
-// no time up.
+// A user who begins to wait starts level with the least served waiting user, so that pauses save up
+// no time.
 #pragma once
 
 #include "core/time.h"
@@ -26,20 +26,21 @@ class FairQueue {
     Key key{};
   };
 
-  // `key` waits, behind what else waits of this user. The caller sees to it that it waits once.
+  // Adds `key` behind the user's other waiting requests. The caller must not add a key that waits
+  // already.
   void add(uid_t user, Key key) {
     User& waits = users_[user];
     if (waits.keys.empty()) waits.served = std::max(waits.served, floor_);
     waits.keys.push_back(key);
   }
 
-  // `key` waits no more, if it did.
+  // Removes `key`, if it waits.
   void remove(uid_t user, Key key) {
     const auto found = users_.find(user);
     if (found != users_.end()) std::erase(found->second.keys, key);
   }
 
-  // The next, who waits no more; nothing if nobody waits.
+  // Removes and returns the next request; nothing if none waits.
   std::optional<Entry> next() {
     const auto least =
         std::min_element(users_.begin(), users_.end(), [](const auto& a, const auto& b) {
@@ -81,7 +82,7 @@ class FairQueue {
   };
 
   std::map<uid_t, User> users_;
-  Duration floor_{};  // what the one served last had had before
+  Duration floor_{};  // what the user served last had had before
   std::uint64_t served_ = 0;
 };
 

@@ -11,7 +11,7 @@ bool RateLimiter::admit(Key key, TimePoint now, std::uint64_t most) {
     std::size_t own = 0;
     for (auto it = from; it != windows_.end() && it->first.uid == key.uid; ++it) ++own;
     if (own >= kMostPerUser || windows_.size() >= kMost) {
-      // Too many kinds to tell apart.
+      // There are too many kinds, so count them together.
       key.operation = "other";
       key.error_code = "various";
       key.lease.reset();

@@ -9,12 +9,13 @@
 namespace gpurota::daemon {
 namespace {
 
-// Of the descriptors: for root and the daemon itself, and beside that for those who hold leases.
+// One part in so many of the descriptors is reserved for root and the daemon itself, and another
+// for users who hold leases.
 constexpr std::uint64_t kPartOfDaemon = 8;
 constexpr std::uint64_t kPartOfHolders = 8;
-// In which the budget of new leases is whole again.
+// The time in which the budget of new leases is whole again.
 constexpr std::chrono::hours kRefill{1};
-// Of those who have spent nothing any more; more are forgotten.
+// The most users kept whose budget is whole again; with more, they are removed.
 constexpr std::size_t kMostKept = 64;
 
 }  // namespace
@@ -92,8 +93,8 @@ std::uint64_t UserBudgets::most(uid_t user, Budget budget) const {
   if (budget == Budget::kUnread || budget == Budget::kUnserved)
     return parts_.config.unread_size_per_user.count();
   const std::uint64_t own = used(user, budget), left = left_of_descriptors(user);
-  // Half of what is or could be theirs. Root and the daemon's own user are who would have to mend
-  // it: all of that.
+  // A user may have half of the sum of what they have and what is left for them. Root and the
+  // daemon's own user may have all of it, as they would have to repair a shortage.
   return is_trusted(user) ? own + left : (own + left) / 2;
 }
 

@@ -2,10 +2,10 @@
 // connections and protocols; the one home of these limits. State thread only; decides, and does
 // nothing else.
 //
-// Code that uses a resource for a user holds a `Held` for as long. Descriptors have no number in
-// the configuration: nobody gets more than are left, so that one user alone has half of them at the
-// most, and a user who has few always gets one. Of what is left, a part is for those who hold
-// leases, and the last for root and the daemon itself.
+// Code that uses a resource for a user holds a `Held` as long as it uses the resource. Descriptors
+// have no number in the configuration: nobody gets more than are left, so that one user alone has
+// half of them at the most, and a user who has few always gets one. Of what is left, a part is for
+// those who hold leases, and the last for root and the daemon itself.
 #pragma once
 
 #include "base/result.h"
@@ -39,7 +39,7 @@ class UserBudgets {
     const config::Config& config;
     std::uint64_t descriptors = 0;  // that this process may have
     uid_t daemon_user = 0;
-    // Empty: nobody does.
+    // Empty: nobody holds a lease.
     std::function<bool(uid_t)> holds_lease = {};
     // Empty: time stands still.
     std::function<TimePoint()> now = {};
@@ -56,7 +56,7 @@ class UserBudgets {
     Held(Held&& other) noexcept { *this = std::move(other); }
     Held& operator=(Held&& other) noexcept;
     ~Held() { set(0); }
-    // More or less of the same, without asking.
+    // Changes the amount, without checking the budget.
     void set(std::uint64_t amount);
     std::uint64_t amount() const { return amount_; }
 
@@ -69,14 +69,14 @@ class UserBudgets {
 
   explicit UserBudgets(Parts parts);
 
-  // kLimit, with a sentence for the user that says what they have and what they may.
+  // kLimit, with a sentence for the user that says what they have and what they may have.
   Result<Held> take(uid_t user, Budget budget, std::uint64_t amount = 1);
-  // The same for what cannot be refused, as it is there already.
+  // Like take(), for a use that exists already and so cannot be refused.
   Held charge(uid_t user, Budget budget, std::uint64_t amount = 1);
 
-  // One more lease, or request for one. Each counts for an hour, after which a budget that was used
-  // up is whole again; evenly, so that there are some soon. kLimit as take(). Root and the daemon's
-  // own user make as many as they like.
+  // Counts one more lease, or request for one. The budget refills evenly, so that a user who has
+  // used it up can soon make a few more; after an hour it is whole again. kLimit as in take(). Root
+  // and the daemon's own user make as many as they like.
   Result<void> spend_lease(uid_t user);
 
   std::uint64_t used(uid_t user, Budget budget) const;

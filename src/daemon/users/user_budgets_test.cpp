@@ -45,11 +45,11 @@ TEST_F(UserBudgetsTest, ManyUsersTogetherLeaveSomeToHoldersAndTheLastToRoot) {
   EXPECT_GE(fill(0, Budget::kDescriptors), kTable / 8);
 }
 
-TEST_F(UserBudgetsTest, TheDaemonsOwnUserMayHaveThemAll) {
+TEST_F(UserBudgetsTest, DaemonsOwnUserMayHaveAllDescriptors) {
   EXPECT_EQ(fill(kDaemon, Budget::kDescriptors), kTable);
 }
 
-TEST_F(UserBudgetsTest, NewLeasesAreManyAtOnceAndThenAsManyAsAnHourGives) {
+TEST_F(UserBudgetsTest, NewLeasesMayComeInABurstAndThenAtTheHourlyRate) {
   config.max_new_leases_per_hour = 360;
   const auto spend = [&](uid_t user) {
     int count = 0;

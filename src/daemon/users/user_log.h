@@ -1,7 +1,6 @@
-// Limits the lines that users can make the daemon log: of one user's lines of a kind the first
-// twenty in ten seconds are written, the others counted, and their number is written. Filters
-// log::write for as long as it lives; there is one at a time. The filter runs on whatever thread
-// logs.
+// Limits the lines that users can make the daemon log: of each kind, the first twenty lines of a
+// user in ten seconds are written, and the number of all further ones is logged. Filters log::write
+// for as long as it lives; there is one at a time. The filter runs on whatever thread logs.
 #pragma once
 
 #include "base/log.h"
@@ -14,7 +13,8 @@ namespace gpurota::daemon {
 
 class UserLog {
  public:
-  // Of a user's, and of those that name no user (`uid`), as what several did.
+  // The most lines of one user; and the most lines without a user (`uid`), to which several users
+  // may contribute.
   static constexpr std::uint64_t kMostTold = 20;
   static constexpr std::uint64_t kMostToldOfNobody = 200;
 
@@ -24,7 +24,7 @@ class UserLog {
   UserLog(const UserLog&) = delete;
   UserLog& operator=(const UserLog&) = delete;
 
-  // Writes what was counted, once its time is up. Call now and then.
+  // Logs the numbers of suppressed lines whose ten seconds are over. Call now and then.
   void write_counts();
 
  private:

@@ -26,7 +26,7 @@ class UserLogTest : public ::testing::Test {
   UserLog user_log{[this] { return now; }};
 };
 
-TEST_F(UserLogTest, OneUsersFloodIsAFewLinesAndANumber) {
+TEST_F(UserLogTest, FloodOfOneUserIsLoggedAsAFewLinesAndACount) {
   flood(5000, 1000);
   EXPECT_EQ(lines.size(), UserLog::kMostTold);
   now += 9s;

@@ -10,7 +10,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// An administrator who mistypes a name waits so long, and everybody with them.
+// may_exist() waits at most this long, and all users wait meanwhile.
 constexpr std::chrono::milliseconds kMoment{250};
 
 }  // namespace
@@ -50,7 +50,7 @@ std::vector<config::Problem> Users::read_unknown(ports::Accounts& accounts,
 
 Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
   Names names;
-  // Of a name that nobody has nothing is kept; unknown_accounts() tells of it.
+  // Nothing is kept for a name that does not exist; unknown_accounts() reports such names.
   const auto keep = [&](const auto& id, auto adopt) {
     if (id) adopt(*id);
   };
@@ -112,7 +112,7 @@ bool Users::resolve(std::chrono::milliseconds patience,
   const bool answered = worker_->run_and_wait(
       patience, [accounts = accounts_, named] { return look_up(*accounts, named); },
       [this, question](Names names) {
-        if (question != asked_) return;  // of a configuration that holds no longer
+        if (question != asked_) return;  // of an earlier configuration
         adopt(std::move(names));
         if (!waits_ && on_late_) on_late_();
       });
@@ -183,8 +183,8 @@ void Users::take(uid_t uid, const Result<ports::Account>& account) {
       user.group_names->push_back(group.name);
     }
   } else if (account.error().code == Code::kNotFound) {
-    user.group_names.emplace();  // what the kernel told holds, without names
-  }                              // else what is known goes on to hold
+    user.group_names.emplace();  // the kernel's groups stay in effect, without names
+  }                              // otherwise the known groups stay in effect
 }
 
 bool Users::may_connect(uid_t uid, const ports::Account& account) const {

@@ -2,8 +2,8 @@
 // that may block (a name service) are made by a worker, never here.
 //
 // The groups of a user are those of the account database, read when they first connect and again
-// when that is old. Until the first answer is there, the groups that the kernel told of the
-// connection stand in for them. Bounded: the user who has not come for longest is forgotten.
+// when that is old. Until the first answer, the groups that the kernel reported for the connection
+// are used. Bounded: the user who has not connected for longest is removed.
 #pragma once
 
 #include "access/device_rights.h"
@@ -36,7 +36,7 @@ namespace gpurota::daemon {
 class UserGroups {
  public:
   virtual ~UserGroups() = default;
-  // By name, the primary one first. Nothing while they are not known.
+  // The names of the user's groups, the primary one first. Nothing while they are not known.
   virtual std::optional<std::vector<std::string>> group_names(uid_t uid) = 0;
 };
 
@@ -45,45 +45,45 @@ class Users final : public UserGroups {
   static constexpr std::size_t kMostUsers = 4096;
   static constexpr Duration kFresh = std::chrono::minutes(1);
 
-  // Without `accounts` only what the kernel tells is known, and no rule for a name holds. Shared: a
-  // question that hangs outlives this.
+  // Without `accounts` only the kernel's groups are known, and no rule for a name applies. Shared,
+  // because a query that hangs outlives this.
   Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
         const config::Config& config, uid_t daemon_user, std::function<void()> on_late = {});
 
-  // Those of the named that `accounts` does not know.
+  // The users and groups of `named` that `accounts` does not know.
   static std::vector<config::Problem> read_unknown(ports::Accounts& accounts,
                                                    const std::vector<config::NamedAccount>& named);
   // The group of the sockets (`group`). kInvalid says what to do about one that is not there.
   static Result<gid_t> read_socket_group(ports::Accounts& accounts, const std::string& name);
-  // As resolve() found it; empty: the configuration names none.
+  // The group of the sockets, as resolve() found it; empty: the configuration names none.
   const std::optional<Result<gid_t>>& socket_group() const { return names_.socket_group; }
 
-  // Looks up the names of the configuration, and waits so long for them. False: they come when they
-  // come, `on_late` is called then, and the old ones hold until then. `named`: what is looked up
-  // for unknown(), with its places.
+  // Looks up the names of the configuration, and waits at most `patience` for the answer. False:
+  // the answer will come later; `on_late` is called then, and the old names stay in effect until
+  // then. `named`: the names to check for unknown(), with their places.
   bool resolve(std::chrono::milliseconds patience, std::vector<config::NamedAccount> named);
   bool resolve(std::chrono::milliseconds patience);
-  // The names of the configuration that nobody has, as resolve() found them.
+  // The names of the configuration that do not exist, as resolve() found them.
   const std::vector<config::Problem>& unknown() const { return names_.unknown; }
 
-  // A user has connected; `groups` are the supplementary ones the kernel told.
+  // A user has connected; `groups`: the supplementary groups, as the kernel reports them.
   void greet(uid_t uid, const std::vector<gid_t>& groups);
 
   // Root, the daemon's own user and members of admin_group.
   bool is_administrator(uid_t uid) const;
-  // False if the account database says within a moment that it has no such name. The database is
-  // not waited for while it owes such an answer.
+  // False if the account database answers within a moment that it has no such name. Does not wait
+  // while an earlier query of this kind is unanswered.
   bool may_exist(const std::string& name);
   UserLimits limits_of(uid_t uid) const;
   lease::LimitOrigins origins_of(uid_t uid) const;
   // The groups of automatic.users.
   const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
-  // Those of access.users and access.groups.
+  // The users and groups of access.users and access.groups.
   const access::Who& device_users() const { return names_.devices; }
   // The user of containers.owner; nothing: none is named, or there is no such account.
   const std::optional<uid_t>& container_owner() const { return names_.container_owner; }
-  // By name, the primary one first; for any user, connected or not. Nothing until the account
-  // database has answered, which this asks.
+  // For any user, connected or not. Nothing until the account database, which this queries, has
+  // answered.
   std::optional<std::vector<std::string>> group_names(uid_t uid) override;
   // Asks the account database; `done` is called on the loop, when it has answered and
   // is_administrator() knows it, too.
@@ -138,7 +138,7 @@ class Users final : public UserGroups {
   Names names_;
   std::uint64_t asked_ = 0;   // how often resolve() has asked
   bool waits_ = false;        // resolve() is not over
-  bool owes_answer_ = false;  // may_exist() has waited in vain
+  bool owes_answer_ = false;  // may_exist() got no answer in time
   std::map<uid_t, User> users_;
   std::unique_ptr<sys::Worker> worker_;  // uses accounts_
 };

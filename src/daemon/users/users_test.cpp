@@ -51,7 +51,7 @@ TEST_F(UsersTest, MembersOfTheGroupAdministerFromTheirFirstCallOn) {
   EXPECT_TRUE(users.is_administrator(kAlice)) << "the kernel's groups until the database answers";
 }
 
-TEST_F(UsersTest, TheAccountDatabaseHasTheLastWord) {
+TEST_F(UsersTest, AccountDatabaseOverridesTheKernelsGroups) {
   Users users(loop, database, config, 4711);
   users.resolve(1min);
   users.greet(kAlice, {kAdmins});
@@ -143,7 +143,7 @@ TEST_F(UsersTest, HangingUserDatabaseDelaysNoLongerThanItsTimeout) {
   EXPECT_EQ(late, 1) << "whoever waits need not be told";
 }
 
-TEST_F(UsersTest, ANameThatNobodyHasIsKnownAtOnceUnlessTheDatabaseHangs) {
+TEST_F(UsersTest, UnknownNameIsReportedAtOnceUnlessTheDatabaseHangs) {
   Users users(loop, database, config, 4711);
   EXPECT_TRUE(users.may_exist("alice"));
   EXPECT_FALSE(users.may_exist("alicia"));
@@ -167,7 +167,7 @@ TEST_F(UsersTest, AnOlderAnswerDoesNotReplaceThatForANewerConfiguration) {
   EXPECT_FALSE(users.is_administrator(kAlice));
 }
 
-TEST_F(UsersTest, AReloadHoldsAsSoonAsItsNamesAreKnown) {
+TEST_F(UsersTest, ReloadTakesEffectOnceItsNamesAreKnown) {
   Users users(loop, database, config, 4711);
   users.resolve(1min);
   users.greet(kAlice, {});

@@ -230,7 +230,7 @@ std::vector<WebSessions::Session> WebSessions::list() {
   std::vector<Session> all;
   for (const auto& [id, entry] : sessions_) {
     all.push_back(entry.session);
-    // A setting that was changed since holds for it, too.
+    // A setting that was changed since applies to this session, too.
     const auto left = entry.begun + parts_.config.web.longest - parts_.loop.now();
     all.back().ends = parts_.wall_clock() + std::chrono::duration_cast<WallTime::duration>(left);
   }

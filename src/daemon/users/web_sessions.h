@@ -38,7 +38,7 @@ class WebSessions {
   static constexpr std::size_t kMostOfAll = 4096;
   static constexpr std::chrono::seconds kRetries{
       10};                                           // a server that is refused tries again sooner
-  static constexpr std::chrono::seconds kSweep{60};  // between two looks at who is still there
+  static constexpr std::chrono::seconds kSweep{60};  // between two checks of the signed-in users
 
   struct Parts {
     ports::EventLoop& loop;
@@ -62,30 +62,31 @@ class WebSessions {
 
   explicit WebSessions(Parts parts) : parts_(std::move(parts)) {}
 
-  // Somebody serves the page at `url` from now on, until remove_server().
+  // A program of this user serves the page at `url` from now on, until remove_server().
   std::uint32_t add_server(uid_t uid, std::string url);
   // A gpurota-web that runs without a page says `why`, a sentence, until remove_server().
   std::uint32_t add_server_without_page(std::string why);
-  // A program of this user wanted to serve the page just now, and may not.
+  // A program of this user has tried to serve the page, and was refused.
   void refuse_server(std::string user);
-  // Its links and sessions are over.
+  // Ends the links and sessions of the server.
   void remove_server(std::uint32_t server);
 
   // The page, with the secret behind '#'. A user's oldest link is replaced when there are too many.
   // kNotFound: gpurota-web does not run. kUnavailable: it runs, and nobody can sign in there.
   Result<std::string> make_link(uid_t uid);
-  // Whom the link would sign in; it stays as good as it was.
+  // The user whom the link would sign in. The link stays valid.
   Result<uid_t> user_of_link(uid_t server, std::string_view secret);
-  // The link is used up, whatever comes of it. `server`: whose uid asks.
+  // Signs in the user of the link. The link is used up, even after an error. `server`: the uid of
+  // the program that serves the page.
   Result<Opened> sign_in(uid_t server, std::string_view secret, std::string from);
-  // For a user whom the server vouches for.
+  // Signs in a user whom the server has authenticated.
   Result<Opened> sign_in_by_proxy(uid_t server, uid_t uid, std::string from);
-  // kDenied: only who serves the page may have, and use, sessions.
+  // kDenied: `uid` does not serve the page, so it can neither open nor use sessions.
   Result<void> check_server(uid_t uid) const;
 
-  // The session of a token, which is used now. Null: it is over, or never was.
+  // The session of a token, which is used now. Null: the session is over, or never existed.
   const Session* use(uid_t server, std::string_view token);
-  // Those that are not over, in order.
+  // The sessions that are not over, in order.
   std::vector<Session> list();
   void end(WebSessionId id) { sessions_.erase(id); }
   void end_all_of(uid_t uid);
@@ -110,7 +111,7 @@ class WebSessions {
 
   // Why there is no server.
   Error no_server() const;
-  // The number of a link that is good and whose server this is.
+  // The number of a link that is valid and belongs to this server.
   Result<std::uint32_t> find_link(uid_t server, std::string_view secret);
   std::optional<std::uint32_t> server_of(uid_t uid) const;
   bool is_over(const Entry& entry) const;
@@ -125,8 +126,8 @@ class WebSessions {
   std::uint32_t last_server_ = 0, last_link_ = 0;
   WebSessionId last_session_ = 0;
   std::map<std::uint32_t, Server> servers_;
-  std::map<std::uint32_t, std::string> pageless_;  // why they have no page
-  std::string refused_{};                          // the user of the last server that may not
+  std::map<std::uint32_t, std::string> pageless_;  // the reasons
+  std::string refused_{};                          // the user of the last server that was refused
   TimePoint refused_at_{};
   std::map<std::uint32_t, Link> links_;
   std::map<WebSessionId, Entry> sessions_;

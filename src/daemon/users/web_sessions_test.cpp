@@ -75,7 +75,7 @@ TEST_F(WebSessionsTest, ALinkSignsItsUserInOnce) {
   EXPECT_THAT(again.error().message, HasSubstr("gpurota web"));
 }
 
-TEST_F(WebSessionsTest, WithoutAPageTheReasonIsTheTrueOne) {
+TEST_F(WebSessionsTest, WithoutAPageTheReasonIsGiven) {
   const auto refusal = [this] {
     auto refused = sessions.make_link(kAlice);
     EXPECT_FALSE(refused);
@@ -208,7 +208,7 @@ TEST_F(WebSessionsTest, SignOutEndsTheSession) {
   EXPECT_TRUE(use(bobs));
 }
 
-TEST_F(WebSessionsTest, AUserHasSoManyLinksAndSessionsAndNobodyElseLosesAny) {
+TEST_F(WebSessionsTest, LinksAndSessionsAreBoundedForEachUser) {
   const std::string bobs = token(kBob), bobs_link = link(kBob);
   std::vector<std::string> links, tokens;
   for (std::size_t i = 0; i <= WebSessions::kMostLinksPerUser; ++i) links.push_back(link(kAlice));
@@ -227,7 +227,7 @@ TEST_F(WebSessionsTest, AUserHasSoManyLinksAndSessionsAndNobodyElseLosesAny) {
   EXPECT_TRUE(sessions.sign_in(kServer, bobs_link, ""));
 }
 
-TEST_F(WebSessionsTest, AProxysWordIsGoodOnlyWhereTheSiteAllowsItAndNeverForAdministrators) {
+TEST_F(WebSessionsTest, ProxySignsInOnlyIfAllowedAndNeverAdministrators) {
   EXPECT_FALSE(sessions.sign_in_by_proxy(kServer, kAlice, "")) << "not by default";
   config.web.accept_proxy_users = true;
   EXPECT_FALSE(sessions.sign_in_by_proxy(kBob, kAlice, "")) << "who serves nothing";

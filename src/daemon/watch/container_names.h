@@ -33,7 +33,7 @@ class ContainerNames {
   // Containers beyond this number have no known name.
   static constexpr std::size_t kMost = 1024;
 
-  // Runs on a worker, and may outlive this there.
+  // Runs on a worker, and may still run after the destruction of this object.
   using Read = std::function<ContainerFiles(const watch::Container& container)>;
 
   // Both must outlive this.
@@ -49,8 +49,8 @@ class ContainerNames {
     TimePoint wanted{};
     std::optional<TimePoint> asked;
     std::optional<containers::ContainerName> answer;
-    // The files do not have the name, so the monitor's command line is read; `files` gets the
-    // answer.
+    // The files do not have the name, so the monitor's command line is read; the result goes to
+    // `files`.
     bool ask_monitor = false;
     std::optional<pid_t> monitor;
     ContainerFiles files;

@@ -66,7 +66,7 @@ class ContainerNamesTest : public ::testing::Test {
                        }};
 };
 
-TEST_F(ContainerNamesTest, IsReadOnceForAWhileAndThenAgain) {
+TEST_F(ContainerNamesTest, NameIsReadAgainAfterAWhile) {
   set({"web", "alpine:3"});
   EXPECT_FALSE(names.name_of(container("docker"), 1)) << "not read yet";
   EXPECT_EQ(known(container("docker")), (ContainerName{"web", "alpine:3"}));
@@ -84,7 +84,7 @@ TEST_F(ContainerNamesTest, ProcessWithoutContainerIdIsNotQueried) {
   EXPECT_EQ(reads(), 0);
 }
 
-TEST_F(ContainerNamesTest, APodmanOfAUsersNamesItOnItsMonitorsCommandLine) {
+TEST_F(ContainerNamesTest, RootlessPodmansNameIsReadFromItsMonitor) {
   set({"", "alpine:3"});
   const pid_t conmon = monitor("mine");
   const pid_t program = processes.spawn({.parent = processes.spawn({.parent = conmon})});
@@ -97,7 +97,7 @@ TEST_F(ContainerNamesTest, APodmanOfAUsersNamesItOnItsMonitorsCommandLine) {
   EXPECT_EQ(known(container("podman"), program), (ContainerName{"mine", "alpine:3"}));
 }
 
-TEST_F(ContainerNamesTest, ANameStaysWhileItIsReadAgainAndWhereItCannotBe) {
+TEST_F(ContainerNamesTest, NameStaysWhileItIsReadAgainOrCannotBeRead) {
   const pid_t conmon = monitor("mine");
   const pid_t program = processes.spawn({.parent = conmon});
   EXPECT_EQ(known(container("podman"), program).name, "mine");
@@ -122,13 +122,13 @@ TEST_F(ContainerNamesTest, AMonitorOfAnotherUserOrContainerIsNotBelieved) {
   EXPECT_EQ(known(container("podman", "/third"), roots).name, "roots");
 }
 
-TEST_F(ContainerNamesTest, TwoGroupsOfOneIdAreTwoContainers) {
+TEST_F(ContainerNamesTest, TwoGroupsWithOneIdAreTwoContainers) {
   set({"web", {}}, "/system.slice/docker-" + kId);
   EXPECT_EQ(known(container("docker", "/system.slice/docker-" + kId)).name, "web");
   EXPECT_EQ(known(container("docker", "/user.slice/docker-" + kId)).name, "");
 }
 
-TEST_F(ContainerNamesTest, AncestorsAreLookedAtOnceForEachReading) {
+TEST_F(ContainerNamesTest, AncestorsAreReadOnceForEachReading) {
   const pid_t conmon = monitor("mine");
   const pid_t program = processes.spawn({.parent = processes.spawn({.parent = conmon})});
   processes.set_command_error(conmon, Code::kUnavailable);
@@ -143,7 +143,7 @@ TEST_F(ContainerNamesTest, AncestorsAreLookedAtOnceForEachReading) {
   EXPECT_LE(processes.reads(), before + 10) << "the monitor's words, and nothing else";
 }
 
-TEST_F(ContainerNamesTest, ADiskThatHangsHoldsUpNobody) {
+TEST_F(ContainerNamesTest, HangingDiskDelaysNobody) {
   engines->set_stuck(kGroup, true);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(names.name_of(container("docker"), 1));

@@ -38,7 +38,7 @@ class LeaseFencesTest : public FakeWorldTest {
   unsigned extra = 100;
 };
 
-TEST_F(LeaseFencesTest, EachLeaseHasItsOwn) {
+TEST_F(LeaseFencesTest, EachLeaseHasItsOwnFences) {
   const std::string first = start_one(), second = start_one();
   apply();
   EXPECT_EQ(processes.cgroups().fences_of(first), only(1));
@@ -54,7 +54,7 @@ TEST_F(LeaseFencesTest, FollowsTheGpusOfALease) {
   EXPECT_EQ(processes.cgroups().fences_of(cgroup), only(1));
 }
 
-TEST_F(LeaseFencesTest, LiftsThoseOfAnEarlierDaemonToo) {
+TEST_F(LeaseFencesTest, RemovesFencesOfAnEarlierDaemonToo) {
   const std::string cgroup = start_one();
   apply();
   LeaseFences next(processes, world.tables);

@@ -27,7 +27,7 @@ class Libraries {
 
 class LibraryReader final : public Libraries {
  public:
-  // Runs on a worker, and may outlive this there.
+  // Runs on a worker, and may still run after the destruction of this object.
   using Read = std::function<std::optional<sys::ProcessImage>(pid_t, std::uint64_t start_ticks)>;
 
   // `tenant_socket`: the value of GPUROTA_SOCKET that this daemon gives to programs.
@@ -37,8 +37,8 @@ class LibraryReader final : public Libraries {
   // The state that was read last, if that is not too long ago; also begins a new reading if it is
   // due.
   watch::Library state_of(const watch::SeenProcess& process, bool asks) override;
-  // `listed`: the processes that NVML lists now. Discards the state of all others, and idle
-  // workers.
+  // `listed`: the processes that NVML lists now. Discards the state of all other processes, and
+  // idle workers.
   void keep_only(const std::set<pid_t>& listed);
 
  private:
@@ -47,7 +47,7 @@ class LibraryReader final : public Libraries {
     bool reading = false;
     std::optional<TimePoint> asked;
     std::optional<sys::ProcessImage> image;
-    TimePoint taken{};  // when the reading of `image` was asked for
+    TimePoint taken{};  // when `image` was requested
   };
 
   void read(pid_t pid, uid_t uid, Known& known);

@@ -113,7 +113,7 @@ TEST_F(LibraryReaderTest, LibraryInAnAutomaticLeaseAsksByItself) {
   EXPECT_EQ(known(process(11), true), Library::kAbsent) << "a whole GPU of another daemon";
 }
 
-TEST_F(LibraryReaderTest, AnEnvironmentThatIsWrittenOverCountsAsItsParents) {
+TEST_F(LibraryReaderTest, OverwrittenEnvironmentCountsAsTheParents) {
   sys::ProcessImage image = told();
   image.has_environment = false;
   image.lease = image.socket = "";

@@ -262,7 +262,7 @@ void StrictAccess::set(const std::string& name, File& file, const std::string& a
     return;
   }
   const std::string& why = done.error().message;
-  // A file that was made anew is found by the next scan.
+  // The file was replaced: the next scan finds the new one.
   if (done.error().code == Code::kGone) return;
   if (problems_[name] != why) log::error(why + ", trying again");
   problems_[name] = why;

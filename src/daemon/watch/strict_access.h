@@ -3,8 +3,8 @@
 // (docs/design/strict-access.md). State thread only.
 //
 // The original state of a file is on the disk before the file is changed (sys/device_memory.h). A
-// worker scans the files periodically, and when the kernel reports a change, for new files and for
-// changes by others, which are undone. The state thread sets the access lists itself, so that a
+// worker scans for new files and for changes by others, periodically and when the kernel reports a
+// change. Changes by others are undone. The state thread sets the access lists itself, so that a
 // lease has its files before anybody is notified of it. Setting them does not block: /dev is root's
 // and in memory, and the devices are not opened.
 #pragma once
@@ -37,10 +37,10 @@ struct AccessReport {
   std::size_t files = 0;  // under strict access
   // Errors in reading or setting device files, and GPUs whose device file is unknown or missing.
   std::vector<std::string> problems;
-  std::uint64_t undone = 0;           // how often others changed a file since strict access is on
-  std::string last_undone;            // the file, and the change
-  std::string unfenced;               // as LeaseFences::trouble()
-  std::optional<mode_t> helper_mode;  // that nvidia-modprobe sets, which any user can run
+  std::uint64_t undone = 0;                // how many changes by others were undone
+  std::string last_undone;                 // the file, and the change
+  std::string unfenced;                    // as LeaseFences::trouble()
+  std::optional<mode_t> helper_mode;       // that nvidia-modprobe sets, which any user can run
   std::vector<sys::DeviceOpener> openers;  // without a lease; at most a minute old
 };
 

@@ -149,7 +149,7 @@ TEST_F(StrictAccessTest, ConfiguredUsersHaveAccessWithoutALease) {
   EXPECT_EQ(acl("nvidia0"), "user::rw-,user:1003:rw-,group::---,group:77:rw-,mask::rw-,other::---");
 }
 
-TEST_F(StrictAccessTest, TurnedOffAllIsAsItWas) {
+TEST_F(StrictAccessTest, TurningOffRestoresAllFiles) {
   begin();
   turn(true);
   EXPECT_EQ(acl("nvidia1"), kClosed);
@@ -255,7 +255,7 @@ TEST_F(StrictAccessTest, OtherFilesStayManagedWhenANewOneCannotBeStored) {
   EXPECT_THAT(strict->report()->problems, IsEmpty());
 }
 
-TEST_F(StrictAccessTest, ADamagedMemoryLeavesTheFilesAlone) {
+TEST_F(StrictAccessTest, DamagedFileOfModesLeavesDeviceFilesUnchanged) {
   testing::write_file(memory, "what\n");
   config.access.strict = true;
   begin();

@@ -103,7 +103,7 @@ TEST_F(WatchKeeperTest, BaselineOfAnotherBootIsMeasuredAnew) {
   EXPECT_EQ(world.states.of(kGpu).baseline->bytes, mib(500));
 }
 
-TEST_F(WatchKeeperTest, TheAgeOfAnUnusedLeaseIsThereAfterAKill) {
+TEST_F(WatchKeeperTest, AgeOfAnUnusedLeaseSurvivesAKill) {
   const LeaseId id = lease_of(1000, std::nullopt, {"sleep"});
   config.watch.unused_after = 10min;
   for (int i = 0; i < 9; ++i) {

@@ -2,8 +2,8 @@
 // only.
 //
 // A process is signalled through a pidfd that was checked against its start time, and only if the
-// process is in no lease at that moment (or in the lease that is over its limit). Changes since the
-// reading thus take precedence.
+// process is in no lease at that moment (or in the lease that is over its limit). So changes since
+// the reading take precedence.
 #pragma once
 
 #include "config/config.h"
@@ -96,7 +96,7 @@ class WatchKeeper final {
   }
   void on_sample(const watch::Reading& reading);
   // A new lease may cover unreserved use, and use that an ended lease covered becomes unreserved.
-  // Both take effect before the GPU is given to anybody, not at the next reading.
+  // Such a change takes effect before the GPU is given to anybody, not at the next reading.
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // Findings of the last reading of each GPU.
@@ -111,7 +111,7 @@ class WatchKeeper final {
                                                           pid_t pid) const {
     return names_.name_of(container, pid);
   }
-  // As the last reading of the GPU showed it.
+  // The state of libgpurota in the process, by the last reading of the GPU.
   watch::Library library_of(const GpuUuid& gpu, pid_t pid) const;
   // How often a limit was found not to be enforced since the daemon started.
   int times_not_limited() const { return times_not_limited_; }
@@ -159,7 +159,7 @@ class WatchKeeper final {
   watch::Watcher watcher_;
   HiddenReckoner hidden_;
   StoredAges ages_;
-  // By then, programs that held memory under the last daemon have connected again, or never will.
+  // When programs that held memory under the last daemon have connected again, or never will.
   TimePoint settled_ = TimePoint::max();  // no reading yet
   std::map<GpuUuid, std::map<pid_t, watch::Library>> libraries_;
   int times_not_limited_ = 0;

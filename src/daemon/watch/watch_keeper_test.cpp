@@ -145,7 +145,7 @@ TEST_F(WatchKeeperTest, AProcessThatJoinedALeaseMeanwhileIsNotStopped) {
   EXPECT_TRUE(processes.alive(pid));
 }
 
-TEST_F(WatchKeeperTest, ARuleForAGroupIsStrongerThanTheGeneralOne) {
+TEST_F(WatchKeeperTest, RuleForAGroupOverridesTheGeneralRule) {
   config.watch.unreserved_use = config::WatchAction::kStop;
   config.watch.rules = {{"", {}, {"staff"}, config::WatchAction::kReport}};
   groups[1001] = {{"users", "staff"}};
@@ -272,7 +272,7 @@ TEST_F(NotLimitedTest, ProgramWithoutTheLibraryIsStoppedByDefaultWithANotice) {
   EXPECT_EQ(keeper.times_not_limited(), 1);
 }
 
-TEST_F(NotLimitedTest, WhereTheSiteSaysSoItIsOnlyReported) {
+TEST_F(NotLimitedTest, NotLimitedProgramIsOnlyReportedIfTheSiteSaysSo) {
   config.watch.not_limited = config::WatchAction::kReport;
   sample_for(1min);
   EXPECT_TRUE(is_found());
@@ -281,14 +281,14 @@ TEST_F(NotLimitedTest, WhereTheSiteSaysSoItIsOnlyReported) {
   EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kSilent);
 }
 
-TEST_F(NotLimitedTest, ARuleForItsUserHoldsForItToo) {
+TEST_F(NotLimitedTest, RuleForAUserAppliesToNotLimitedPrograms) {
   config.watch.rules = {{"not_limited", {"alice"}, {}, config::WatchAction::kNotify}};
   sample_for(1min);
   EXPECT_TRUE(processes.alive(pid));
   EXPECT_THAT(notices[id], HasSubstr(std::to_string(pid)));
 }
 
-TEST_F(NotLimitedTest, ATenantIsNotEvenAsked) {
+TEST_F(NotLimitedTest, LibraryOfATenantIsNotRead) {
   tenants.emplace(pid, id);
   sample_for(1min);
   EXPECT_FALSE(is_found());
@@ -306,7 +306,7 @@ TEST_F(NotLimitedTest, ProcessThatBecameATenantBeforeTheSignalIsSpared) {
   EXPECT_THAT(processes.signals(), IsEmpty());
 }
 
-TEST_F(NotLimitedTest, ADaemonThatHasJustStartedWaitsForThoseWhoComeBack) {
+TEST_F(NotLimitedTest, NewDaemonWaitsForTenantsToReconnect) {
   config.reconnect_grace = 20s;
   WatchKeeper fresh(parts());
   const auto sample_by_fresh = [&](Duration time) {
@@ -321,7 +321,7 @@ TEST_F(NotLimitedTest, ADaemonThatHasJustStartedWaitsForThoseWhoComeBack) {
   EXPECT_TRUE(is_found());
 }
 
-TEST_F(WatchKeeperTest, AProgramOnAWholeGpuIsNotAskedForItsLibrary) {
+TEST_F(WatchKeeperTest, LibraryOnAWholeGpuIsNotRead) {
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   const pid_t pid = world.tables.find(id)->main->pid();
   libraries[pid] = watch::Library::kSilent;
@@ -362,7 +362,7 @@ TEST_F(WatchKeeperTest, EachFindingHasOneBeginningAndOneEnd) {
   EXPECT_EQ(events(proto::EventType::kFindingEnded).size(), 1u);
 }
 
-TEST_F(WatchKeeperTest, WhereTheDriverTellsNoMemoryTheLibrarysCountStandsForIt) {
+TEST_F(WatchKeeperTest, LibrarysCountReplacesAMissingDriverFigure) {
   const LeaseId id = lease_of(1000, gib(8), {"train"});
   const pid_t pid = world.tables.find(id)->main->pid();
   tenants[pid] = id;
