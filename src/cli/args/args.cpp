@@ -371,7 +371,7 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
   const MeantCommands meant = meant_commands(name);
   Words line = {"gpurota"};
   line.insert(line.end(), before.begin(), before.end());
-  // With a '--' of its own the word is not a program, but something like 'run'.
+  // A word with a '--' after it is not a program: the user probably meant 'run'.
   const bool has_dashes = name != "--" && std::find(begin, words.end(), "--") != words.end();
   line.emplace_back(meant.slip ? meant.names.front() : "run");
   if (!meant.slip && !has_dashes && name != "--") line.emplace_back("--");

@@ -21,7 +21,7 @@ struct JobOptions : ProgramOptions {
   // For add and update:
   std::vector<std::string> run_options;  // as given
   std::optional<std::string> restart, output;
-  // Empty: not given. Only an empty text in it: given, and names no job.
+  // Empty: the option was not given. One empty text: the option was given and names no job.
   std::vector<std::string> boot_after, after_success, after_end;
   std::optional<bool> tty;
   bool old_after = false;                         // the user wrote --after instead of --boot-after

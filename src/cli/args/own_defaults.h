@@ -30,9 +30,9 @@ Result<OwnDefaults> parse_own_defaults(std::string_view text, const std::string&
 // refused, because it decides the GPUs and the note of commands.
 Result<OwnDefaults> read_own_defaults();
 
-// Adds to the options that were typed for `command` ("run", "reserve") the defaults that were not.
-// A default that excludes a typed option is left out. Returns the added options as they would be
-// typed; empty: none.
+// Adds the defaults of `command` ("run", "reserve") for options that were not typed. A default that
+// excludes a typed option is left out. Returns the added options as they would be typed; empty:
+// none.
 std::string add_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw);
 // Adds the defaults of [output].
 void add_output_defaults(const OwnDefaults& defaults, Raw& raw);

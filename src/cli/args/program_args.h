@@ -27,7 +27,8 @@ struct ProgramOptions {
   std::vector<std::string> variables, variable_files;
 };
 
-// The words for job or for filler; the actions and their options are in the table of commands.
+// How messages name the program: as a job or as a filler. The table of commands has the actions and
+// their options.
 struct Vocabulary {
   std::string what;     // "job"
   std::string example;  // a definition: "web --memory 8G -- python serve.py"

@@ -10,7 +10,8 @@ namespace {
 // The most that the daemon makes at once.
 constexpr int kMostWeeks = 60;
 
-// A booking for a later time: nothing is waited for, and no user is present yet.
+// Reads the options of a booking. The command does not wait for a booking, so options about waiting
+// are refused.
 Result<void> read_booking(const Raw& raw, ReserveOptions& reserve) {
   reserve.at = raw.at;
   GPUROTA_ASSIGN_OR_RETURN(reserve.weekly, number_of("--weekly", raw.weekly, kMostWeeks));

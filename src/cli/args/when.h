@@ -19,7 +19,7 @@ std::vector<WallTime> weekly(WallTime first, int count);
 
 // "Mon 23 Nov".
 std::string day_text(WallTime time);
-// Midnight at the beginning of its day, `days` later.
+// The midnight at which the day of `time` begins, moved by `days` days.
 WallTime day_of(WallTime time, int days = 0);
 
 }  // namespace gpurota::cli

@@ -20,7 +20,7 @@ struct Whose {
   bool everybody() const { return !me && !user; }
 };
 
-// The user, group or everybody that was typed.
+// Parses --me and --user.
 Result<Whose> whose_of(const Raw& raw);
 // Nothing: everybody. Looks up the account. kNotFound.
 Result<std::optional<uid_t>> uid_of(const Whose& whose);

@@ -1,5 +1,5 @@
-// Ends a container whose engine's command has ended before it. Nobody else does: the container's
-// parent is the engine, not the command.
+// Ends a container that outlives the engine's command that started it. Nothing else would end the
+// container: its parent is the engine, not that command.
 #pragma once
 
 #include "base/result.h"

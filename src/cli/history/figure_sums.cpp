@@ -11,7 +11,7 @@
 namespace gpurota::cli {
 namespace {
 
-constexpr auto kEachSecond = std::chrono::minutes(15);  // as long as there are steps of a second
+constexpr auto kEachSecond = std::chrono::minutes(15);  // steps of 1 s are kept for this long
 
 std::optional<std::int64_t> wide(std::optional<int> value) { return value; }
 std::optional<std::int64_t> wide(std::optional<Bytes> value) {

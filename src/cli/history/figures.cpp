@@ -46,7 +46,7 @@ Result<proto::History> history_call(const HistoryOptions& options) {
   return call;
 }
 
-// Whether the lease exists; without figures it has just begun.
+// Whether the lease exists now. If a current lease has no figures, it has just begun.
 Result<bool> is_current(client::Connection& connection, LeaseId id) {
   GPUROTA_ASSIGN_OR_RETURN(const auto status, connection.call(proto::Status{}));
   return std::any_of(status.leases.begin(), status.leases.end(),

@@ -45,7 +45,7 @@ std::string what_of(const proto::JobItem& item) {
   return item.runs.empty() ? "-" : run_text(item.runs.back());
 }
 
-// The command of a job. For an array in which each item has its own: how many there are.
+// The command of a job. If each item of an array has a command of its own: the number of commands.
 std::string command_of(const proto::Job& job) {
   if (!job.command.empty() || !job.items) return display_command(job.command, 200);
   return fmt::format("{} commands", count_of(*job.items));

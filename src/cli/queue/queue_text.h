@@ -47,7 +47,7 @@ Result<Explained> explained(const Explanation& what, const std::vector<proto::Re
                             const proto::Status::Reply& status,
                             const proto::ListTurns::Reply& turns);
 std::string explained_json(const Explained& what);
-// `requests`: of all users; some may be waiting for what is explained.
+// `requests`: those of all users, because some may wait for the leases in `what`.
 std::string explain_text(const Explained& what, const std::vector<proto::Request>& requests,
                          uid_t reader, WallTime now);
 // How an ended lease ended; empty: the events do not say.

@@ -26,7 +26,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// Short enough that a daemon's restart is hardly noticed, long enough to cost nothing.
+// Short enough that users hardly notice a restart of the daemon, long enough to cost nothing.
 constexpr milliseconds kReconnectEvery{250};
 // systemd accepts connections for a daemon that is starting. A wait longer than a restart is
 // reported to the user.
@@ -34,7 +34,7 @@ constexpr milliseconds kSilence{3000};
 
 // The number of attempts if the daemon closes the connection before it answers.
 constexpr int kTries = 4;
-// A filler may have to leave first, and its memory to be freed.
+// The longest wait for the answer to Acquire: a filler may have to leave first and free its memory.
 constexpr milliseconds kPatience{120000};
 
 std::string new_ticket() {
@@ -137,7 +137,7 @@ class Waiter {
     const auto left = std::chrono::ceil<milliseconds>(*until_ - Clock::now()).count();
     return static_cast<int>(std::clamp<std::int64_t>(left, 0, heard_ ? 60000 : kSilence.count()));
   }
-  // Prints this once.
+  // Prints once that the daemon does not answer.
   void say_silent() {
     if (std::exchange(heard_, true) || wanted_.quiet) return;
     complain("gpurotad does not answer yet: it may be starting; waiting for it");

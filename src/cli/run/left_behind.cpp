@@ -10,9 +10,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A command that hands work to a server, which may have run before. The list only chooses the text
-// about processes that the daemon has counted, and about a command that clearly handed its work
-// over.
+// A command that hands its work to a server, which may already run. The list only affects two
+// texts: about processes left behind, which the daemon has counted, and about a command that
+// clearly handed its work over.
 struct Server {
   std::string_view name;
   bool (*hands_over)(const Words& command);  // without waiting for the work

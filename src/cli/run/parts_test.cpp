@@ -252,7 +252,7 @@ TEST(ForwardedSignals, SignalsFromOtherProcessesAreForwarded) {
 TEST(ForwardedSignals, SignalsFromTerminalSelfAndCommandAreNotForwarded) {
   EXPECT_FALSE(should_forward(signal_of(SIGCHLD, CLD_EXITED, 1), 1 << 29));
   EXPECT_FALSE(should_forward(signal_of(SIGPIPE, SI_USER, ::getpid()), 1 << 29));
-  // Here this process is the command: signals from the command or a child of it are its own.
+  // The sender is this process, which is also a child of the command here.
   EXPECT_FALSE(should_forward(signal_of(SIGTERM, SI_USER, ::getpid()), ::getppid()));
   if (::getsid(0) != ::getpid()) {
     EXPECT_FALSE(should_forward(signal_of(SIGINT, SI_KERNEL, 0), 1 << 29));

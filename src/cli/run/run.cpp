@@ -136,7 +136,8 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   }
   if (context.verbose && !watch.ended()) complain("the command has ended; ending its lease");
   supervisor.wait_for_lease(kEndTakes);
-  // A daemon that does not know the lease may only have seen the end of the command before us.
+  // A daemon that has forgotten the lease may have ended it with the command, whose end it saw
+  // first.
   const bool lost = watch.ended() && *watch.ended() != proto::Ended::kFinished;
   if (!lost || (watch.forgotten() && !supervisor.lease_ended_first())) {
     say_what_is_left(context, prepared.command.arguments, watch.left_behind(), status);

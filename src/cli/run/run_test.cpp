@@ -274,7 +274,7 @@ TEST_F(RunTest, ADaemonThatIsKilledWhenTheCommandIsToStartIsAskedAgain) {
 TEST_F(RunTest, ATimeLimitThatIsOverIs124) {
   run({"sleep", "600"}, {"--timeout", "2h"});
   ASSERT_TRUE(daemon_.wait_for(proto::Start::kMethod));
-  // Whichever is seen first: the end of the lease, or that of the command.
+  // The outcome is the same whether gpurota sees the end of the lease or of the command first.
   daemon_.end_lease(proto::Ended::kExpired, "its time limit is over");
   EXPECT_NE(read_rest().find("has ended: its time limit is over"), std::string::npos);
   EXPECT_EQ(exit_code(), kExitTimedOut);

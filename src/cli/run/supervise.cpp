@@ -79,9 +79,9 @@ void Supervisor::reap() {
 }
 
 void Supervisor::on_stopped(int signal) {
-  // Stopped from the terminal: the shell must see its job stop, which is this process. A command
-  // stopped by SIGSTOP is left to its sender, who will continue the command and does not know of
-  // us.
+  // After a stop from the terminal, this process stops too, because the shell waits for this
+  // process. A command stopped by SIGSTOP is left to its sender, who will continue the command and
+  // does not know of us.
   if (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU) return;
   signals_.stop_self(signal);
   (void)::kill(command_, SIGCONT);

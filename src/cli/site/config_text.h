@@ -11,10 +11,10 @@
 
 namespace gpurota::cli {
 
-// From the daemon's form.
+// Convert from the structs of the protocol.
 config::Problem problem_of(const proto::ConfigProblem& problem);
 config::Change change_of(const proto::ConfigChange& change);
-// To the form for JSON.
+// Convert to the structs of the protocol, for JSON.
 proto::ConfigChange proto_change(const config::Change& change);
 proto::ConfigProblem proto_problem(const config::Problem& problem);
 

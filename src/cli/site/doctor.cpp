@@ -34,7 +34,7 @@ namespace {
 using proto::Check;
 using proto::CheckStatus;
 
-// Enough for the programs of this user; for root that means all programs.
+// The longest search for stale programs: enough for those of this user, or for root all programs.
 constexpr std::chrono::milliseconds kStalePatience{2000};
 
 Check check_daemon(const client::Location& location, const Result<proto::GetInfo::Reply>& info) {

@@ -15,8 +15,8 @@ namespace {
 // useradd(8) makes account names of at most 32 characters; a directory may have longer ones.
 constexpr std::size_t kWidestName = 44;
 
-// The text with the account's name cut, so that other columns have room. The person of a shared
-// account is left to the table, which may cut it.
+// The text with the account's name cut, so that other columns have room. The name of a person who
+// shares the account stays whole; the table may cut it.
 std::string narrow_user(const std::string& text) {
   const std::size_t end = std::min(text.find(" ("), text.size());
   const std::string name = display_text(text.substr(0, end));
@@ -41,8 +41,8 @@ bool are_all_alike(const Hosts& hosts) {
   return models.size() < 2;
 }
 
-// On a terminal that is too narrow, columns are dropped in this order before more than that of WHAT
-// is cut. Others are never dropped.
+// On a narrow terminal, drops columns in this order so that WHAT keeps `enough` columns of text.
+// Other columns are never dropped.
 void drop_what_has_no_room(Table& table, const Hosts& hosts, std::size_t width) {
   struct Step {
     StatusColumn column;

@@ -28,8 +28,8 @@ std::string recognizable(const proto::Lease& lease, uid_t reader);
 
 // "L10 on GPU 0 (8 GiB), until 18:40".
 std::string updated_text(const proto::Lease& lease, WallTime now);
-// After an update that makes the limit less than the lease holds: says so, and how to return to the
-// limit that it had `before`. Empty: the limit suffices.
+// A warning that an update has set the limit below what the lease holds, and how to return to the
+// limit in `before`. Empty: the limit suffices.
 std::string held_beyond_text(const proto::Lease& lease, const proto::Lease& before);
 std::string set_text(const SetOptions& options);
 // "stopped job web": `what` is job or filler.

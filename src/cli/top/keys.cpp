@@ -64,7 +64,8 @@ void ask_about_lease(State& state, const Model& model, Asking what) {
 void ask_about_gpu(State& state, const Model& model) {
   const proto::Gpu* const gpu = gpu_about(model, state.chosen);
   if (gpu == nullptr) return say(state, "choose a GPU first, with the arrow keys", true);
-  // Another administrator may do the same before the answer, so the question keeps what was asked.
+  // The question keeps its meaning, even if another administrator changes the GPU before the
+  // answer.
   const bool drained = gpu->state == proto::GpuState::kDraining;
   ask(state, drained ? Asking::kUndrain : Asking::kDrain);
 }

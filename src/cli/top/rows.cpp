@@ -272,13 +272,13 @@ void add_fillers(std::vector<Row>& rows, const Answers& answers, const Choice& c
   }
 }
 
-// Arrays that are under way: each in one line, with how far its items are.
+// The current arrays: each in one line, with the progress of its items.
 void add_arrays(std::vector<Row>& rows, const Answers& answers, const Choice& choice) {
   bool first = true;
   for (const proto::Job& job : answers.jobs.jobs) {
     const bool is_on = job.state == "running" || job.state == "waiting" || job.state == "stopping";
     if (!job.items || !is_on) continue;
-    // How many items run says that the array does.
+    // The number of running items already shows that the array runs.
     const std::string detail = job.detail ? display_text(*job.detail, 200) : "";
     std::string how = job.state == "running" && !detail.empty() ? "" : display_text(job.state, 20);
     if (!how.empty() && !detail.empty()) how += ", ";

@@ -11,7 +11,7 @@ namespace {
 // Keys wait for the answer. A slower daemon is shown as not answering, and then keys wait less.
 constexpr client::milliseconds kPatienceToAsk{2000};
 constexpr client::milliseconds kPatienceInTrouble{300};
-// A change must be waited for, to know whether it happened.
+// Long enough for the answer to a change: only the answer tells whether the change happened.
 constexpr client::milliseconds kPatienceToChange{10000};
 
 // A method that an older daemon does not have is skipped; a lost connection is an error.
