@@ -105,7 +105,8 @@ Result<std::string> Connection::receive(Clock::time_point deadline) {
 Result<std::string> Connection::ask(const std::string& json, bool read_only,
                                     Clock::time_point deadline) {
   for (int tries = 1;; ++tries) {
-    // The daemon gives a client that it refuses the reason, and disconnects it before its call.
+    // A daemon that refuses a client sends the reason and closes the connection before it reads the
+    // call, so the reason is read even if send() failed.
     const auto sent = send(json, deadline);
     if (!sent && sent.error().code != Code::kGone) return tl::unexpected(sent.error());
     auto text = receive(deadline);

@@ -66,7 +66,7 @@ class Connection {
   std::string socket_;
   Fd fd_;
   ipc::Framer framer_;
-  bool bound_ = false;  // true: something may end with this connection, so it is not replaced
+  bool bound_ = false;  // a lease may end with this connection: do not replace it
 };
 
 }  // namespace gpurota::client

@@ -15,7 +15,7 @@ struct Location {
   std::string runtime_dir;
   std::string socket;
   bool chosen = false;              // by --runtime-dir or GPUROTA_RUNTIME_DIR
-  std::vector<std::string> looked;  // sockets, in order, when not chosen
+  std::vector<std::string> looked;  // sockets tried, in order, unless `chosen`
 };
 Location locate(const std::optional<std::string>& runtime_dir_flag);
 
