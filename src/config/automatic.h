@@ -1,4 +1,4 @@
-// [automatic]: part of Config.
+// Settings of automatic leases: a part of config.h. Plain data.
 #pragma once
 
 #include "base/bytes.h"
@@ -23,7 +23,8 @@ struct Automatic {
   SizeSpec memory;                     // of each GPU; always set if enabled
   std::optional<SizeSpec> soft_limit;  // of each GPU
   int gpus = 1;
-  // The most that a program may request in its environment. Nothing, zero: no more than the above.
+  // The most that a program may request in its environment. Unset, or zero: no more than `memory`
+  // and `gpus`.
   std::optional<SizeSpec> max_memory;
   int max_gpus = 0;
   bool swap = false;  // turns

@@ -71,8 +71,8 @@ struct SoftLimit {
   enum class Policy {
     kWarn,      // log, and notify the owner
     kThrottle,  // growth above it is slowed down
-    // A swap lease above its soft limit gives way to all leases that are not above theirs; of
-    // several above, the one with the lowest priority first.
+    // A swap lease above its soft limit gives way to all leases that are not above theirs. Of
+    // several leases above their soft limits, the one with the lowest priority gives way first.
     kEvict,
     kStop,  // end the lease, the lowest priority first
   };
@@ -121,8 +121,8 @@ struct Turns {
   std::map<std::string, Gpu> gpus;  // by index or UUID
   SizeSpec host_budget{{}, 50};     // of the machine's RAM, for what is evicted
   SizeSpec pinned{{}, 50};          // of that RAM, for the pinned part
-  int moving_percent = 5;           // of the time, for moving memory, if its cost sets the quantum
-  int priority_percent = 50;        // of the time that higher priorities may take from lower ones
+  int moving_percent = 5;           // share of time for moving memory, if `quantum` is zero
+  int priority_percent = 50;        // share of time that higher priorities may take from lower ones
   std::chrono::milliseconds idle_release{5};
   std::chrono::milliseconds yield_deadline{30000};
   bool stop_at_deadline = false;
@@ -149,11 +149,11 @@ struct Notify {
       NoticeKind::kJobFinished, NoticeKind::kJobCancelled, NoticeKind::kRequestCancelled,
       NoticeKind::kBeginsSoon,  NoticeKind::kBegun,        NoticeKind::kCannotBegin,
       NoticeKind::kLeavesSoon};
-  // How long before a lease ends its owner is notified, longest first. Empty: never.
+  // The owner of a lease is notified this long before its end, longest first. Empty: never.
   std::vector<std::chrono::milliseconds> before_end = {std::chrono::minutes(5),
                                                        std::chrono::minutes(1)};
-  // How long before a booking begins its owner, and the owners who would have to leave, are
-  // notified.
+  // The owner of a booking, and the owners of leases that have to leave for it, are notified this
+  // long before its beginning.
   std::vector<std::chrono::milliseconds> before_booking = {
       std::chrono::hours(24), std::chrono::hours(1), std::chrono::minutes(5),
       std::chrono::minutes(1)};
@@ -166,7 +166,7 @@ struct Notify {
 // [access]: who may open the GPUs' device files (docs/design/strict-access.md).
 struct Access {
   bool strict = false;  // off: no device file is touched
-  // Users who may open the devices without a lease, beside root.
+  // Users who may open the devices without a lease, besides root.
   std::vector<std::string> users;
   std::vector<std::string> groups;
 

@@ -16,8 +16,8 @@
 #define TOML_ASSERT(condition) static_assert(true)
 #define TOML_ASSUME(...) static_assert(true)
 #define TOML_ASSERT_ASSUME(condition) static_assert(true)
-// toml++ also tests letters such as U+031E, outside of strings, for being blanks. Its table has no
-// entry for them.
+// Outside of strings, toml++ looks up whether letters such as U+031E are blanks, but its table has
+// no entry for these letters: the answer must be no.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false

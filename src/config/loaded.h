@@ -58,8 +58,8 @@ struct Loaded {
   std::size_t more_mistakes = 0;   // only counted
 
   std::size_t mistake_count() const { return mistakes.size() + more_mistakes; }
-  // Where `key` is written, or else the place of the nearest section around it. Without a file:
-  // nowhere.
+  // Where `key` is written, or else the place of the nearest section around it. An empty place: no
+  // file has the key.
   Place place_of(std::string_view key) const;
 };
 

@@ -25,7 +25,7 @@ const Value* find(const Value& table, std::string_view key) {
   return nullptr;
 }
 
-// The site chooses the names after these sections.
+// Sections with tables that the site names, such as [limits.user.NAME].
 constexpr std::array<std::string_view, 6> kNamed = {
     "limits.user", "limits.group", "fair_share.user", "fair_share.group", "turns.gpu", "gpu.class"};
 
@@ -37,8 +37,8 @@ void meet(const Value& document, std::string_view section, std::string_view kind
   for (const Member& member : names->table) named[member.key];
 }
 
-// [gpu.0] and [gpu.GPU-6f1f…] are settings of one GPU. Another name after "gpu." is a mistyped one,
-// or a class.
+// [gpu.0] and [gpu.GPU-6f1f…] are settings of one GPU. Any other name after "gpu." is a typing
+// mistake, or a class.
 void meet_gpus(const Value& document, GpuRules& gpus) {
   const Value* const outer = find(document, "gpu");
   if (!outer) return;

@@ -110,7 +110,7 @@ int earlier(View text, int line) {
 
 std::string shown(View text) { return display_text(text, 60); }
 
-// Explains a text in the place of a value that is not a valid value.
+// Explains why a text is not a valid value.
 std::string explain_value(View value) {
   constexpr std::array<std::pair<View, View>, 4> kWords = {
       {{"True", "true"}, {"TRUE", "true"}, {"False", "false"}, {"FALSE", "false"}}};
