@@ -30,10 +30,10 @@ struct CdiEdits {
 // a whole file for one invalid name.
 bool is_cdi_name(std::string_view name);
 
-// "alice.web": the name of a user's lease as a device. Each user names leases freely, so the names
-// of two users must never collide: a '.' in the user's name is doubled ("first..last.web"), and a
-// lease's name begins with a letter, so the first run of an odd number of dots ends the user's
-// part.
+// "alice.web": the name of a user's lease as a device. The device names of two users never collide,
+// although each user chooses lease names freely. A '.' in the user's name is doubled
+// ("first..last.web"), and a lease's name begins with a letter. So the first run of an odd number
+// of dots ends the user's part.
 std::string own_cdi_name(std::string_view user, std::string_view lease);
 
 // Each of `names` is a device with these edits. JSON.

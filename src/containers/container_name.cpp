@@ -63,7 +63,8 @@ std::optional<ContainerName> by_docker(const fs::path& root, std::string_view id
   return std::nullopt;
 }
 
-// In a list of containers/storage: podman and cri-o store what they know of each container as text.
+// Finds the container in a list of containers/storage, in which podman and cri-o store the data of
+// each container as JSON text.
 std::optional<ContainerName> in_list(const Json& list, std::string_view id) {
   if (!list.is_array()) return std::nullopt;
   for (const Json& entry : list) {

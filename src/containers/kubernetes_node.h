@@ -37,8 +37,9 @@ KubernetesNode read_kubernetes_node(const std::filesystem::path& kubelet_dir,
 // kInvalid: it is another file.
 Result<std::map<std::string, std::size_t>> parse_checkpoint(std::string_view text);
 
-// Whether a containerd configuration allows CDI devices in containers. In version 3, of containerd
-// 2, they are allowed unless it forbids them; in earlier ones only if it allows them.
+// Whether a containerd configuration allows CDI devices in containers. A configuration of version 3
+// (containerd 2) allows CDI devices unless it forbids them; an earlier version forbids them unless
+// it allows them.
 bool allows_cdi(std::string_view config);
 
 }  // namespace gpurota::containers

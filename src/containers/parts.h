@@ -37,7 +37,7 @@ Host read_host(const std::vector<GpuUuid>& gpus, const std::string& socket_folde
 
 // The source from which the container gets the lease's GPUs.
 enum class Giver {
-  kNobody,       // it has them, or there are none
+  kNobody,       // it already has its GPUs, or the lease has none
   kFiles,        // us: device files, and the driver's libraries one by one
   kDescription,  // NVIDIA's description of its devices (CDI)
   kToolkit       // NVIDIA's container toolkit
