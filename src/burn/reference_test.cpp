@@ -17,8 +17,8 @@ TEST(Reference, EveryStepCounts) {
 }
 
 TEST(Reference, TheFirstStepIsTheMapItSaysItIs) {
-  // Two steps by hand from lane 0's first orbit, 0.25. Of the hash the test only checks that it
-  // depends on them.
+  // The first step by hand from lane 0's first orbit, 0.25. About the hash, the test only checks
+  // that it changes with the number of steps.
   const float one = 3.99F * 0.25F * 0.75F;
   EXPECT_NEAR(one, 0.748125F, 1e-6);
   EXPECT_NE(expected_results(1), expected_results(2));
