@@ -48,8 +48,8 @@ std::string reply_json(const typename Method::Reply& reply, bool continues = fal
 // Event, a point or a series of History.
 template <class Item>
 std::string item_json(const Item& item);
-// `text` with these items, separated by commas, in its first list of this name, which must be
-// empty.
+// `text` with `items`, which are separated by commas, put into its first list of the name `list`.
+// That list must be empty.
 std::string with_items(std::string text, std::string_view list, std::string_view items);
 
 std::string error_json(const WireError& error);

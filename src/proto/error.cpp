@@ -9,7 +9,7 @@ struct Pair {
   Code code;
   std::string_view name;
 };
-// For the way back from a name to a code the first pair with the name counts.
+// A name is converted to the code of its first pair, and a code to the name of its first pair.
 constexpr Pair kPairs[] = {
     {Code::kInvalid, kInvalidRequest},
     {Code::kInvalid, kInvalidParameter},

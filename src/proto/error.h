@@ -32,7 +32,8 @@ WireError wire_error(const Error& error);
 // NoGpu with its counts, and with what a request would wait for.
 WireError no_gpu_error(std::string message, int free, int total,
                        std::optional<Reason> wait_reason = {});
-// InvalidParameter, as the codec reports it for types: for values that only the daemon can judge.
+// InvalidParameter for a value that only the daemon can judge. The codec reports wrong types with
+// the same error.
 WireError invalid_parameter(std::string_view field);
 
 // The error in the form that a client's code handles. Always has a message for people.
