@@ -1,5 +1,5 @@
-// Blocks work on other threads until the test releases it, by a key: a process or a user. Any
-// thread.
+// Blocks work on other threads until the test releases it. Each piece of work has a key, such as a
+// process or a user. Any thread.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// Linked into tests that are not declared to have threads (gpurota_test in
-// cmake/GpurotaModule.cmake), which the thread sanitizer skips.
+// Linked into tests without THREADS (gpurota_test in cmake/GpurotaModule.cmake). The thread
+// sanitizer skips these tests, so they must not start a thread.
 #include <cstdio>
 #include <cstdlib>
 
