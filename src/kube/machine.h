@@ -22,10 +22,10 @@ struct PciPlace {
 // machine's "/" is.
 PciPlace read_pci_place(const std::string& pci, const std::string& host_root);
 
-// The subset of `tokens` in the initial environment of processes of this machine: their containers
-// run. A process whose /proc/PID/environ is empty (kernel threads, processes that have just ended)
-// or unreadable has no token. Sees the processes of its own PID namespace. `proc`: "/proc". Error:
-// some could not be read now, so a token not found may still be in use.
+// Those of `tokens` that are in the initial environment of a process on this machine. The container
+// of such a token runs. A process whose /proc/PID/environ is empty (kernel threads, processes that
+// have just ended) or unreadable has no token. Sees the processes of its own PID namespace. `proc`:
+// "/proc". Error: some could not be read now, so a token not found may still be in use.
 Result<std::set<std::string>> read_living_tokens(const std::set<std::string>& tokens,
                                                  const std::string& proc);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kOurs = "kube-";
 constexpr std::size_t kIdDigits = 16;
-// How long devices stay promised to a container that never started because its pod was gone.
+// How long devices stay promised to a container that never starts because its pod is gone.
 constexpr Duration kPromise = std::chrono::minutes(2);
 // Lists of kubelet in a row without the container.
 constexpr int kMissingLists = 2;
@@ -51,8 +51,8 @@ Result<ContainerAnswer> Node::allocate(Resource resource, const std::vector<std:
   allocation.resource = resource;
   allocation.devices = std::move(devices);
   allocation.asked = settings_.now();
-  // The answer depends on the devices only, even if no lease can be had: that error comes before
-  // the start, which kubelet retries.
+  // The answer depends on the devices only. If there can be no lease, the error comes from
+  // PreStartContainer, a call that kubelet retries.
   GPUROTA_ASSIGN_OR_RETURN(ContainerAnswer answer,
                            container_answer(resource, gpus_of(allocation.devices), allocation.token,
                                             settings_.giver, view_->node));
@@ -138,8 +138,8 @@ void Node::find_leases() {
       identify(*allocation);
       if (lease.pod) named_.insert(lease.lease_id);
     } else if (lease.processes == 0) {
-      // The allocation was lost with the stored state. A used lease still has a container, so only
-      // an unused one is ended.
+      // The allocation was lost with the stored state. A lease in use still has a container, so
+      // only an unused lease is ended.
       endings_.push_back({lease.lease_id, "no container is known that it is for"});
     }
   }
@@ -230,10 +230,11 @@ void Node::end(Allocation& allocation, const std::string& why) {
   allocation.had.reset();
 }
 
-// Devices that containers have. Without a lease, a container has its devices as long as kubelet
-// lists it, and for a while after they were promised. A device stays counted as long as the
-// daemon's free memory does not contain it. So nothing is offered twice, and the offer never drops
-// briefly: kubelet would then refuse for good a pod that the scheduler has sent.
+// Devices that containers have. A container without a lease has its devices as long as kubelet
+// lists the container, and for kPromise after the call that gave it the devices. A device stays
+// counted as long as the daemon's free memory does not contain it. So nothing is offered twice, and
+// the offer never drops briefly: kubelet would then refuse for good a pod that the scheduler has
+// sent.
 std::vector<Taken> Node::taken() const {
   std::vector<Taken> taken;
   const TimePoint now = settings_.now();

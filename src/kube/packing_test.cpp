@@ -19,7 +19,8 @@ TEST(Packing, RequiredDevicesDecideTheGpu) {
 }
 
 TEST(Packing, MoreThanAnyGpuHasIsTakenAllTheSame) {
-  // Such a wish is refused before the container starts, where kubelet shows the reason.
+  // No error here: a lease that fits no GPU is refused before the container starts, and kubelet
+  // shows the reason.
   EXPECT_EQ(prefer(Resource::kMemory, {"a::0", "b::0", "b::1"}, {}, 3, {}),
             (Ids{"b::0", "b::1", "a::0"}));
 }

@@ -18,8 +18,8 @@ class Streams {
   void end() { ending_ = true; }
 
   // Sends values until the other side or end() ends the stream. `message_of(value, since)` makes
-  // the message; `since` is when the value was last published. With a nonzero `again`, sends an
-  // unchanged value again once it was republished at least `again` after the last message. False:
+  // the message; `since` is when the value was last published. A nonzero `again` also repeats an
+  // unchanged value: when the value is published `again` or more after the last message. False:
   // there are too many streams.
   template <class Value, class Context, class Writer, class MessageOf>
   bool tell(const Published<Value>& published, const Context& context, Writer& writer,

@@ -13,7 +13,8 @@
 namespace gpurota::kube {
 namespace {
 
-// Each stream of kubelet needs a thread, and beside them comes one call at a time.
+// Enough threads: one for each of kubelet's streams, and one more, because kubelet makes one other
+// call at a time.
 constexpr int kMostThreads = 64;
 constexpr int kMostQuestion = 16 << 20;
 constexpr int kMostAnswer = 64 << 20;

@@ -53,8 +53,8 @@ class PodEvents {
   // The most events of the node in any kPause; further ones are dropped.
   static constexpr std::size_t kMost = 200;
 
-  // `without`: the end of the sentence about a pod whose lease was ended and that has no other:
-  // "cannot have another now".
+  // `without`: what the event about an ended lease says of a pod without another lease: "cannot
+  // have another now".
   explicit PodEvents(std::string without) : without_(std::move(without)) {}
 
   std::vector<PodEvent> observe(const std::vector<SeenPod>& pods, TimePoint now);
@@ -70,8 +70,8 @@ class PodEvents {
   };
   // Whether to report the condition now; `holds`: whether it is true.
   static bool is_news(Matter& matter, bool holds, Duration patience, TimePoint now);
-  // Whether to report now that the pod's lease was ended: it has had none for a while, or has
-  // another one.
+  // Whether to report now that the pod's lease was ended: the pod has had no lease for a while, or
+  // has another lease.
   static bool has_lost_lease(Matters& matters, const SeenPod& pod, TimePoint now);
 
   const std::string without_;

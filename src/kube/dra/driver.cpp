@@ -188,9 +188,9 @@ void Driver::settle() {
   for (const DraNode::LostLease& each : orders) order(each);
 }
 
-// Makes a lease again that somebody has released. If the pod still runs, kubelet restarts its
-// container without asking again. A claim that is gone at the API server gets no lease: only the
-// same administrator could release that one again.
+// Makes a new lease in place of one that somebody has released. If the pod still runs, kubelet
+// restarts its container without calling us again. A claim that is gone at the API server gets no
+// lease: only an administrator could end that lease.
 void Driver::order(const DraNode::LostLease& lost) {
   leases_.run(
       [daemon = daemon_, lost, locks = locks_, api = api_]() -> Result<Ordered> {

@@ -39,7 +39,7 @@ std::string slices_of(const std::string& node) {
 Result<There> read_slices(ApiClient& api, const std::string& node) {
   const std::string path = slices_of(node);
   GPUROTA_ASSIGN_OR_RETURN(ApiAnswer answer, api.call("GET", path, {}, kCallPatience));
-  // The list version known to the API server is too old: ask again as if for the first time.
+  // 410: the version of the list is too old for the API server. Repeat the call once.
   if (answer.status == kExpired) {
     GPUROTA_ASSIGN_OR_RETURN(answer, api.call("GET", path, {}, kCallPatience));
   }

@@ -1,6 +1,6 @@
-// Keeps the node's devices published: writes them at each change, after a failure with growing
-// pauses, when a watch shows that others have changed or removed them, and from time to time
-// anyway. State thread only.
+// Keeps the node's devices published: writes them at each change, when a watch shows that others
+// have changed or removed them, and periodically. Failures are retried with growing pauses. State
+// thread only.
 #pragma once
 
 #include "kube/api/back_off.h"
@@ -36,7 +36,8 @@ class Publisher {
   void want(std::vector<SliceDevice> devices);
   // Call it when somebody may have removed the slices (kubelet does so for a driver that was away).
   void check_again();
-  // Like check_again(), when the API server may also have another version now.
+  // Like check_again(). Also asks again whether the API server accepts counters, because its
+  // version may have changed.
   void check_anew();
 
  private:
@@ -55,8 +56,8 @@ class Publisher {
   ports::EventLoop::SourcePtr timer_;
   bool busy_ = false, is_due_ = false, is_refused_ = false, is_anew_ = false;
 
-  // One watch at a time. A watch knows the slices published before it began, so it ends before
-  // others are published.
+  // Ends the only watch. A watch knows only the slices that were published before it began, so it
+  // must end before new slices are published.
   std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   BackOff watch_back_off_;
   BackOff change_back_off_;  // for changes by others soon after a slice was published
