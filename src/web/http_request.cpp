@@ -54,7 +54,8 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-// The length of the body. Other programs read anything but one plain number differently.
+// The length of the body. Only one plain number is accepted, because programs disagree about how to
+// read anything else.
 Result<std::size_t> body_length(const HttpRequest& request) {
   std::size_t length = 0;
   int told = 0;
@@ -176,8 +177,8 @@ std::optional<Result<HttpRequest>> parse_request(std::string_view received) {
   while (!head.empty()) {
     const std::string_view line = next_line(head);
     const std::size_t colon = line.find(':');
-    // Other programs read a name with a space, and a line that continues the previous one,
-    // differently.
+    // Programs disagree about how to read a name with a space, and a line that continues the
+    // previous one.
     if (colon == line.npos || line.substr(0, colon).find_first_of(" \t") != line.npos) {
       return fail(Code::kInvalid, "a header of this request is malformed");
     }

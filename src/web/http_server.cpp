@@ -94,7 +94,8 @@ class HttpServer::Asker {
 
 namespace {
 
-// How many pieces of one connection, or new connections, are handled before it is the others' turn.
+// The most pieces of one connection, or new connections, that are handled before other connections
+// are served.
 constexpr int kMostAtOnce = 64;
 
 }  // namespace
@@ -160,7 +161,8 @@ void HttpServer::make_room(const std::string& group) {
   if (gone == connections_.end()) {
     gone = std::find_if(connections_.begin(), connections_.end(), is_theirs);
   }
-  // The group has none yet: every other group has one connection. Drop the oldest.
+  // No other group has more than one connection, and the client's own group has none: drop the
+  // oldest connection.
   if (gone == connections_.end()) gone = connections_.begin();
   drop(*gone);
   connections_.erase(gone);

@@ -31,20 +31,21 @@ class HttpServer {
     std::size_t connections = 256;
     std::size_t viewers = Viewers::kMost;
   };
-  // The places for a process that may open this many descriptors, beside its own.
+  // The places for a process that may open this many descriptors, some of which it needs for
+  // itself.
   static Places places_for(std::uint64_t descriptors);
   static constexpr std::chrono::milliseconds kPatience{5000};
 
   struct Handlers {
     // Called on the serving thread; must return at once. nullopt: call `slow`, or `act` for a POST.
     std::function<std::optional<HttpResponse>(const HttpRequest&)> quick;
-    // Called on a thread of its own, one call at a time: for what may wait for the daemon.
+    // Called on a thread of its own, one call at a time: for requests that may wait for the daemon.
     std::function<HttpResponse(const HttpRequest&)> slow;
     // Called on the thread of `slow`, every Viewers::kPeriod while there are viewers: the next
     // event.
     std::function<std::string()> event{};
-    // Called for POST requests on another thread, one call at a time: for what acts for a user, so
-    // that other requests do not wait for it.
+    // Called for POST requests, which act for a user. Runs on a thread of its own, one call at a
+    // time, so that other requests do not wait.
     std::function<HttpResponse(const HttpRequest&)> act{};
     // Called with a message for the administrator: a certificate is not usable.
     std::function<void(const std::string&)> complain{};

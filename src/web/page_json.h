@@ -31,8 +31,8 @@ inline bool shows_names(PageLevel level) {
 std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, PageLevel level,
                      std::string_view sign_in = "none", std::size_t machines = 1);
 
-// The JSON of /api/events, newest first. At kTotals only events about a GPU or the daemon that
-// concern no user, without the sentence.
+// The JSON of /api/events, newest first. At kTotals: only events about a GPU or the daemon that
+// concern no user, and their messages are left out.
 std::string events_json(const proto::Events::Reply& events, PageLevel level);
 
 // The JSON of /api/hours: how long each of the machine's GPUs was held, used and idle; at kNames

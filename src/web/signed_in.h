@@ -2,9 +2,9 @@
 // page with the daemon, exchanges the secrets of links for sessions, and passes on calls that have
 // a session (docs/design/web-sessions.md). The daemon decides what a session may do.
 //
-// A session's token has two halves. One is in a cookie, which no script can read. The other is
-// stored by the page for its origin and sent in a header, which no other site, and nothing else on
-// this host, can see. A request needs both.
+// A session's token has two halves. One is in a cookie, which no script can read. The page stores
+// the other for its origin and sends it in a header. No other site, and nothing else on this host,
+// can see that half. A request needs both.
 #pragma once
 
 #include "client/locate.h"
@@ -37,7 +37,8 @@ class SignedIn {
   SignedIn& operator=(const SignedIn&) = delete;
 
   // Registers the page at `url` with the daemon (ServeWeb), on a thread of its own, as long as this
-  // object lives. "no-page:…": there is no page, and why. Call it once.
+  // object lives. "no-page:…" instead of a URL: there is no page, for the reason after the colon.
+  // Call it once.
   Result<void> begin(std::string url);
   // How people can sign in now: none, link, proxy (links work then, too). Any thread.
   const char* sign_in_way() const;

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Dialog } from "./dialog";
 import { accept, decline, type Offer, type Session, signOut } from "./session";
 
-// Instead of all views, where they are for those who have signed in.
+// Shown instead of all views if only users who have signed in may see them.
 export function Wall() {
   return (
     <section class="wall panel">
@@ -25,7 +25,7 @@ function HowTo({ onClose }: { onClose: () => void }) {
   );
 }
 
-// Of a link that was opened: whose it is, and whether the person wants to be that user here.
+// After a link was opened: shows whose link it is, and asks whether to sign in as that user.
 export function OfferedLink({ offer, session }: { offer: Offer; session: Session | null }) {
   const same = session?.user === offer.user;
   return (

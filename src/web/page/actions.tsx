@@ -1,4 +1,5 @@
-// What the user who is signed in can do with a lease, a request, a booking and, as an administrator, a GPU.
+// The actions of the signed-in user on a lease, a request, a booking and, for administrators, a
+// GPU.
 import { createContext, type JSX } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { Lease, Request } from "./api";
@@ -36,7 +37,7 @@ interface EndProps {
   title: string;
   text: string;
   action: string;
-  own: boolean; // else it is somebody else's, who is told why
+  own: boolean; // false: another user's; the owner gets the reason
   method: string;
   what: object;
   onClose: () => void;

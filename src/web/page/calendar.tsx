@@ -1,4 +1,5 @@
-// A calendar of the last weeks: how busy all GPUs together were on each day. The figure stands in each field, as its shade alone says too little.
+// A calendar of the last weeks: how busy all GPUs together were on each day. Each field shows the
+// figure too, because its shade is not exact.
 import { useMemo } from "preact/hooks";
 import type { History } from "./api";
 

@@ -1,4 +1,5 @@
-// One chart of one figure: of several GPUs, of which the line of each has a colour and a pattern of its own, or, small, of one.
+// A chart of one figure. Either a chart of several GPUs, whose lines each have a colour and a
+// pattern, or a small chart of one GPU.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -8,7 +9,7 @@ export interface Line {
   label: string;
   place: number; // of the GPU on the machine: decides colour and pattern
   figures: Figures;
-  isMost: boolean; // the most in each step, beside the average
+  isMost: boolean; // the maximum in each step, not the average
 }
 
 const PATTERNS = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
@@ -26,10 +27,10 @@ interface Props {
   title: string;
   unit: string;
   times: number[];
-  from: number; // what is shown of the time, in seconds
+  from: number; // the times at both ends, in seconds
   to: number;
   lines: Line[];
-  most: number | null; // the top of the scale; null: as the figures are
+  most: number | null; // the top of the scale; null: as the figures need
   isSmall: boolean;
   onPoint: (index: number | null) => void;
 }

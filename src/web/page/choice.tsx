@@ -1,4 +1,4 @@
-// One of a few values: radio buttons that look like one.
+// The choice of one of a few values: radio buttons that look like a single control.
 
 interface Option<T> {
   value: T;

@@ -16,7 +16,8 @@ export function Dialog({ title, action, danger, onDo, onClose, children }: Props
   const dialog = useRef<HTMLDialogElement>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
-  // Open before the next key: after the picture, as with useEffect, an Escape would be lost.
+  // Opens the dialog before the next key press. With useEffect, which runs after painting, an
+  // Escape would be lost.
   useLayoutEffect(() => { dialog.current?.showModal(); }, []);
   const submit = (event: Event) => {
     event.preventDefault();

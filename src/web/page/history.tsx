@@ -1,4 +1,5 @@
-// History: charts of what the GPUs were like, and the same as a table: over the whole time, or where the pointer is.
+// History: charts of the GPUs' figures, and a table of the same figures: for the whole time, or for
+// the time at the pointer.
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { ask, type Figures, type GpuHistory, type History as Answer } from "./api";
 import { Calendar } from "./calendar";
@@ -53,7 +54,8 @@ function linesOf(figure: Figure, gpus: GpuHistory[], all: GpuHistory[]): Line[] 
   for (const gpu of gpus) {
     const place = all.indexOf(gpu);
     const label = `GPU ${gpu.label ?? "lost"}`;
-    // The most of each step of several GPUs would be more lines than a reader can tell apart.
+    // Only for one GPU: with a second line for each of several GPUs, a reader could not tell the
+    // lines apart.
     if (gpus.length === 1) lines.push({ label: `${label}, most`, place, figures: scaled(gpu[figure.most], figure.divisor), isMost: true });
     lines.push({ label, place, figures: scaled(gpu[figure.key], figure.divisor), isMost: false });
   }
@@ -182,7 +184,7 @@ function Apart({ answer, gpus, onPoint }: ChartsProps) {
   );
 }
 
-const FEW = 3; // whose lines can be told apart in one chart
+const FEW = 3; // GPUs whose lines a reader can tell apart in one chart
 
 function Charts({ answer }: { answer: Answer }) {
   const [hidden, setHidden] = useState<Set<string>>(new Set());

@@ -80,7 +80,7 @@ function Cell({ seconds, most, kind }: { seconds: number | null; most: number; k
   );
 }
 
-// `most`: what a full bar is.
+// `most`: the seconds of a full bar.
 function Hours({ title, name, rows, most }: { title: string; name: string; rows: { name: string; row: Row }[]; most: number }) {
   return (
     <div class="panel">

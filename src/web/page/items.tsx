@@ -1,4 +1,4 @@
-// The items of an array, some at a time: how far each is, what can be done with it, and what it prints.
+// The items of an array, some at a time: the progress of each, the actions on it, and its output.
 import { useState } from "preact/hooks";
 import { duration, secondsBetween, words } from "./format";
 import { usePeriodically } from "./mine";
@@ -45,7 +45,7 @@ export function runText(runs: Run[]): string {
   return `last run: ${words(last.reason)}${last.reason === "exited" ? ` with ${last.code}` : ""}`;
 }
 
-// Those that have begun, from the index `from` on.
+// The items that have begun, from the index `from` on.
 function useItems(name: string, user: string, from: number, asked: number): { items: Item[] | null; next: number | null; error: string } {
   const [shown, setShown] = useState<{ items: Item[] | null; next: number | null; error: string }>({ items: null, next: null, error: "" });
   usePeriodically(async (wanted) => {
@@ -63,7 +63,7 @@ interface Props {
   name: string;
   user: string;
   now: string;
-  asked: number; // another number: something was done
+  asked: number; // changes after each action
   shown: number | null; // the item whose output is shown
   onAct: (action: ItemAction, item: number) => void;
   onLog: (item: number) => void;

@@ -12,7 +12,7 @@ interface Part {
 const PERIOD_MS = 1000;
 const MOST_BYTES = 64 * 1024;
 
-// `item`: of an array.
+// `item`: the index of an item of an array.
 function useLog(name: string, item: number | undefined, user: string): { text: string; error: string } {
   const [log, setLog] = useState({ text: "", error: "" });
   const cursor = useRef<string | null>(null);

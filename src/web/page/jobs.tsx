@@ -42,7 +42,7 @@ const WHAT_HAPPENS: Record<Action, string> = {
   retry: "The items that did not end well start again, and wait for their GPUs.",
 };
 
-// An array that runs goes on by itself; what may be begun anew is the items that have failed.
+// A running array starts its items by itself. Items that have failed can be started again.
 function actionsOf(job: Job): Action[] {
   const idle = IDLE.has(job.state);
   if (!job.items) return idle ? ["start"] : ["restart", "stop"];

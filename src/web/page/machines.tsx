@@ -1,11 +1,12 @@
-// Machines: what each machine of the fleet has free, those with free GPUs first. One that does not answer says so.
+// Machines: what each machine of the fleet has free, those with free GPUs first. A machine that
+// does not answer is marked.
 import { useState } from "preact/hooks";
 import { ask, type Machine } from "./api";
 import { gib, plural } from "./format";
 import { usePeriodically } from "./mine";
 
 const PERIOD_MS = 2000;
-// With more, a square each would be too many.
+// A machine with more GPUs than this gets no square for each GPU.
 const MOST_SQUARES = 32;
 
 const KINDS = [
@@ -17,7 +18,7 @@ const KINDS = [
 
 function isUp(machine: Machine): boolean { return machine.state === "answers" && machine.daemon_up === true; }
 
-// Where a program would start soonest comes first; what is not known comes last.
+// Machines where a program would start soonest come first; machines that do not answer come last.
 function byRoom(a: Machine, b: Machine): number {
   const rank = (machine: Machine) => (isUp(machine) ? 0 : machine.state === "asked" ? 1 : 2);
   return rank(a) - rank(b)

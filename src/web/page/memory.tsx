@@ -8,7 +8,8 @@ interface Part {
   bytes: number;
 }
 
-// The memory of a GPU, from left to right; together all of it. What a capacity or a request that waits keeps back is not free.
+// The parts of a GPU's memory, from left to right; together they are all of it. Memory beyond the
+// capacity, or kept for a waiting request, is not free.
 export function partsOf(gpu: Gpu): Part[] {
   const known = gpu.slices_bytes + gpu.swap_bytes + gpu.unreserved_bytes;
   const other = Math.max(0, (gpu.used_bytes ?? known) - known);

@@ -51,7 +51,7 @@ const Spark = memo(function Spark({ figures }: { figures: Figures }) {
   );
 });
 
-// A figure with its limit; without one only the figure. `calm`: to be at the limit is no alarm.
+// A figure, and its limit if there is one. `calm`: a figure at its limit is not an alarm.
 function Meter(props: { name: string; value: number | null; unit: string; limit: number | null; limitText?: string; calm?: boolean; trend?: Figures | undefined }) {
   const { name, value, unit, limit } = props;
   const share = value !== null && limit ? Math.min(1, value / limit) : 0;
@@ -104,12 +104,13 @@ function turnText(share: LeaseGpu): string {
   return share.turn === "waiting" && share.turn_position ? `${words(share.turn)}, ${share.turn_position}. in line` : words(share.turn);
 }
 
-// What `gpurota status` says that a lease is for: an owner's note, else the model, else the command.
+// The purpose of a lease, as in `gpurota status`: the owner's note, else the model, else the
+// command.
 function purposeOf(lease: Lease): string {
   return lease.note || lease.model || (lease.command ?? []).join(" ");
 }
 
-// Of a lease on a GPU: "OVER LIMIT" and the like.
+// The findings about a lease on a GPU: "OVER LIMIT", for example.
 function Found({ findings }: { findings: Finding[] }) {
   const texts = new Set(findings.filter((each) => each.kind === "over_limit" || each.kind === "not_limited").map((each) => findingText(each.kind)));
   return <>{[...texts].map((text) => <span key={text} class="alarm">{text}</span>)}</>;
@@ -225,11 +226,11 @@ function Totals({ now, gpus }: { now: Now; gpus: Gpu[] }) {
   );
 }
 
-// With more GPUs their cards do not fit on one screen.
+// The cards of more GPUs do not fit on one screen.
 const MOST_CARDS = 4;
 const LOOKS = [{ value: "overview", text: "Overview" }, { value: "details", text: "Details" }] as const;
 type Look = (typeof LOOKS)[number]["value"];
-// What the reader has chosen, until the page is loaded again.
+// The reader's choice, until the page is loaded again.
 let chosen: Look | null = null;
 
 export function NowView({ now }: { now: Now }) {

@@ -21,7 +21,7 @@ import { Turns } from "./turns";
 import "./page.css";
 
 const VIEWS = ["now", "queue", "jobs", "turns", "history", "hours", "events", "machines"] as const;
-// Without a tab: the user's name leads there.
+// A view without a tab: the user's name links to it.
 const SESSIONS = "sessions";
 type View = (typeof VIEWS)[number] | typeof SESSIONS;
 const TITLES: Record<View, string> = { now: "Now", queue: "Queue", jobs: "Jobs", turns: "Turns", history: "History", hours: "Hours", events: "Events", machines: "Machines", sessions: "Sessions" };

@@ -12,7 +12,7 @@ function wantOf(request: Request): string {
     request.seconds !== null ? `for ${duration(request.seconds)}` : ""].filter((text) => text !== "").join(", ");
 }
 
-// Who waits, or has booked: whether that is who is signed in.
+// The user of a request or a booking, marked if it is the signed-in user.
 function Who({ of }: { of: Pick<Request, "user" | "as_name" | "request_id" | "uid"> }) {
   const mine = of.uid !== undefined && useSignedIn()?.uid === of.uid;
   return <th scope="row" class="who"><span class={mine ? "user own" : "user"}>{of.user}{of.as_name && <i> {of.as_name}</i>}{mine && <span class="tag">mine</span>}</span><small>{of.request_id}</small></th>;

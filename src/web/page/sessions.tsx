@@ -61,7 +61,7 @@ function Row({ session, now, named, onEnd }: RowProps) {
   );
 }
 
-// One after the other: each is a call of its own.
+// Ends the sessions one after the other, with one call for each.
 async function endAll(sessions: Listed[]): Promise<void> {
   for (const { session_id } of sessions) await call("EndWebSessions", { session_id });
 }

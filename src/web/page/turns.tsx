@@ -45,7 +45,7 @@ interface Answer {
 
 const PERIOD_MS = 2000;
 
-// What the daemon answers to who is signed in.
+// The daemon's answer to a user who is signed in.
 interface OwnTurnGpu extends Omit<TurnGpu, "label" | "waiting" | "leases_in_turns" | "leases" | "switches"> {
   index: number;
   waiting: string[];
@@ -88,9 +88,9 @@ function useTurns(now: Now | null): { answer: Answer | null; error: string } {
   return { answer, error };
 }
 
-interface Span { lease: string; from: number; to: number } // shares of the strip
+interface Span { lease: string; from: number; to: number } // as parts of the strip's length
 
-// What the last switches say of the time from the first of them to now.
+// Who had the turn from the first of the last switches until now.
 function spansOf(gpu: TurnGpu, now: string): { spans: Span[]; since: string } | null {
   const switches = gpu.switches ?? [];
   const first = switches[0];
