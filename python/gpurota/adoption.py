@@ -1,10 +1,9 @@
-"""This process under a lease.
+"""Puts this process under a lease.
 
-libgpurota must be in a process before it comes to the CUDA driver: it stands in front of the
-driver's functions, and a library that is loaded later stands behind those that were found already.
-Nothing can be added to LD_PRELOAD of a process that runs. So adopt() executes the program anew, as
-the command of `gpurota run`: the same interpreter and arguments, with everything that holds a limit
-for any other command. Before that, adopt() checks whether something would be lost.
+libgpurota replaces functions of the CUDA driver, so it must be loaded before the process looks up
+these functions. LD_PRELOAD of a running process cannot be changed. So adopt() executes the program
+anew as the command of `gpurota run`, with the same interpreter and arguments, and the limit is
+enforced as for any other command. Before that, adopt() checks whether something would be lost.
 """
 
 import builtins
@@ -42,7 +41,7 @@ def _mapped(name: str) -> bool:
 
 
 def cuda_is_initialised() -> bool:
-    """Whether something in this process has come to the driver. Initialises nothing."""
+    """Whether something in this process has initialised CUDA. Initialises nothing."""
     if not _mapped("libcuda.so"):
         return False
     try:
@@ -50,11 +49,11 @@ def cuda_is_initialised() -> bool:
         count = ctypes.c_int()
         return bool(driver.cuDeviceGetCount(ctypes.byref(count)) != NOT_INITIALIZED)
     except (OSError, AttributeError):
-        return True  # it is there under another name: nobody knows
+        return True  # the driver is loaded under another name: assume that it is initialised
 
 
 def current() -> Optional[types.Lease]:
-    """The lease that this process is under; None if it is under none, or that one has ended."""
+    """The lease that this process is under; None if there is none, or if it has ended."""
     lease_id = os.environ.get("GPUROTA_LEASE")
     leases = call("Status", {}, types.StatusReply).leases if lease_id else []
     return next((each for each in leases if each.lease_id == lease_id and each.uid == os.getuid()),
@@ -75,13 +74,13 @@ def _check_held(lease_id: str) -> types.Lease:
 
 
 def _check_may_restart() -> None:
-    in_shell = hasattr(builtins, "__IPYTHON__")  # a program may import it without being one
+    in_shell = hasattr(builtins, "__IPYTHON__")  # not every importer of ipykernel is a kernel
     if in_shell and "ipykernel" in sys.modules:
         raise CannotAdopt("a notebook's kernel cannot be executed anew without losing it: install "
                           "a kernel that starts under a lease with "
                           "gpurota.jupyter.install_kernel(memory=...), and choose that")
     interactive = in_shell or hasattr(sys, "ps1") or bool(sys.flags.interactive)
-    file = getattr(sys.modules.get("__main__"), "__file__", None)  # "<stdin>" while that is read
+    file = getattr(sys.modules.get("__main__"), "__file__", None)  # "<stdin>" if read from there
     is_command = sys.argv[:1] == ["-c"] if file is None else not file.startswith("<")
     if interactive or not is_command:
         raise CannotAdopt("an interactive interpreter, or a program on standard input, cannot be "
@@ -99,7 +98,7 @@ def _check_may_restart() -> None:
 
 
 def _own_arguments() -> List[str]:
-    """With the options of the interpreter, which sys.argv does not have."""
+    """The arguments of this process, with the options of the interpreter, which sys.argv lacks."""
     with open("/proc/self/cmdline", "rb") as file:
         return [os.fsdecode(word) for word in file.read().split(b"\0")[1:-1]]
 
@@ -114,12 +113,12 @@ def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
           min_memory: Optional[SizeLike] = None, min_cc: Optional[Union[str, float]] = None,
           near: Optional[str] = None, until: Optional[WhenLike] = None,
           memory_threshold: Optional[SizeLike] = None, warn: Optional[str] = None) -> types.Lease:
-    """Puts this process, and all that it starts, under a lease for as long as it lives. Call it
-    first of all.
+    """Puts this process and all that it starts under a lease, for the life of this process. Call
+    adopt() before anything else.
 
-    It executes the program anew under `gpurota run`, so everything before the call runs twice. In a
-    program that is under a lease already that lease counts, and nothing is asked for. CannotAdopt
-    says why it cannot be.
+    adopt() executes the program anew under `gpurota run`, so everything before the call runs twice.
+    If the program is under a lease already, adopt() returns that lease and requests none. Raises
+    CannotAdopt, with the reason, if this process cannot be put under a lease.
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, warn=warn,
@@ -131,8 +130,8 @@ def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
         return _check_held(lease_id)
     _check_may_restart()
     program = find_program()
-    # A request that no state of the machine can fill is an exception here, while there is a program
-    # to catch it.
+    # If the request can never be fulfilled on this machine, raise an exception now, while this
+    # program can still catch it.
     call("CheckRequest", {"request": wishes.request([])}, types.CheckRequestReply)
     _execute(program, [program, "run", *wishes.options(), "--", sys.executable, *_own_arguments()])
 
@@ -141,7 +140,7 @@ def _execute(program: str, arguments: List[str]) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    # Python ignores them; what is ignored would be inherited.
+    # Python ignores these signals, and the new program would inherit that.
     for each in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(each, signal.SIG_DFL)
     os.execv(program, arguments)

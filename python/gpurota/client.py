@@ -1,6 +1,7 @@
 """A connection to gpurotad: Varlink, which is one JSON object and a NUL byte in each direction.
 
-A connection is for one thread at a time. After an error other than Refused it is of no more use.
+A connection is for one thread at a time. After any error other than Refused, the connection must
+not be used again.
 """
 
 import json
@@ -19,20 +20,21 @@ T = TypeVar("T")
 
 INTERFACE = "dev.gpurota."
 SYSTEM_RUNTIME_DIR = "/run/gpurota"
-# The daemon's own bound, and more than any of its answers has.
+# The daemon's own limit of a call, and more than its longest answer.
 MOST_CALL_BYTES = 64 * 1024
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
-# A daemon that is there answers from memory; one whose driver is loading has been seen to take
+# A running daemon answers from memory, but a daemon whose driver was loading has been seen to take
 # seconds.
 ANSWER_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 5.0
 RECONNECT_EVERY = 0.25
-# A daemon that hangs up each time is not being restarted.
+# A daemon that closes every connection is not being restarted.
 MOST_TRIES = 3
 
 
 def _is_own_folder(path: str) -> bool:
-    """Anybody could have made a folder of that name in /tmp, and listen in it."""
+    """Whether the folder is this user's own: anybody can make a folder of that name in /tmp and
+    listen in it."""
     try:
         info = os.lstat(path)
     except OSError:
@@ -51,7 +53,7 @@ def _answers(path: str) -> bool:
 
 
 def find_socket(runtime_dir: Optional[str] = None) -> str:
-    """Where the daemon for this user listens, found as `gpurota` finds it."""
+    """The socket of the daemon for this user, found as the command `gpurota` finds it."""
     chosen = runtime_dir or os.environ.get("GPUROTA_RUNTIME_DIR")
     if chosen:
         return os.path.join(os.path.abspath(chosen), "control.sock")
@@ -86,7 +88,8 @@ def _not_allowed(path: str) -> Denied:
 
 
 class HungUp(NoDaemon):
-    """The daemon closed the connection before it answered. `unread`: nor had it read the call."""
+    """The daemon closed the connection without an answer. `unread`: it had not read the call
+    either."""
 
     def __init__(self, unread: bool) -> None:
         super().__init__("gpurotad closed the connection before it answered: it was stopped, or "
@@ -101,17 +104,18 @@ def _error(name: str, parameters: Dict[str, Any]) -> Error:
         try:
             error.wait_reason = decode(types.Reason, parameters["wait_reason"])
         except ProtocolError:
-            pass  # the sentence says it, too
+            pass  # the error's message has the reason, too
     return error
 
 class Connection:
-    """NoDaemon and Denied if nobody listens there, or not for this user."""
+    """A connection to the daemon. Raises NoDaemon if none listens there, and Denied if this user
+    has no access."""
 
     def __init__(self, path: Optional[str] = None, timeout: float = CONNECT_TIMEOUT) -> None:
         self.path = path or find_socket()
         self._buffer = bytearray()
-        self._searched = 0  # so much of it has no NUL
-        self._unread = False  # what was sent last has not been read
+        self._searched = 0  # the first bytes of the buffer, which have no NUL
+        self._unread = False  # true: the daemon has not read the last call
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
         try:
@@ -147,15 +151,15 @@ class Connection:
         return self.receive(reply, time.monotonic() + timeout)[0]
 
     def send(self, method: str, parameters: Dict[str, Any], more: bool) -> None:
-        """What is None is left out. With `more` a stream of answers comes, and nothing else may be
-        called."""
+        """Sends a call, without the parameters that are None. With `more`, a stream of answers
+        follows, and no other call may be sent."""
         message: Dict[str, Any] = {"method": INTERFACE + method,
                                    "parameters": {name: value for name, value in parameters.items()
                                                   if value is not None}}
         if more:
             message["more"] = True
-        # A lone surrogate, which is how Python keeps a byte that is not UTF-8, would be no JSON for
-        # the daemon.
+        # Python represents a byte that is not UTF-8 as a lone surrogate, which the daemon would not
+        # accept as JSON.
         data = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\0"
         if len(data) > MOST_CALL_BYTES:
             raise LimitExceeded("this is too long to be sent to gpurotad (%d KiB of %d): shorten it"
@@ -164,14 +168,14 @@ class Connection:
         try:
             self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            self._unread = True  # one that turns us away says why, in what is read next
+            self._unread = True  # receive() gets the reason of a refusal
         except socket.timeout:
             raise TimedOut("gpurotad does not take the call: its log says more (journalctl -u "
                            "gpurotad)") from None
 
     def receive(self, reply: Type[T], deadline: Optional[float] = None) -> Tuple[T, bool]:
-        """The next answer, and whether others follow. TimedOut if the deadline (of time.monotonic)
-        is over before."""
+        """The next answer, and whether others follow. Raises TimedOut at the deadline, a time of
+        time.monotonic()."""
         while (end := self._buffer.find(b"\0", self._searched)) < 0:
             self._searched = len(self._buffer)
             self._fill(deadline)
@@ -194,7 +198,7 @@ class Connection:
         return decode(reply, parameters), answer.get("continues") is True
 
     def stream(self, method: str, parameters: Dict[str, Any], reply: Type[T]) -> Iterator[T]:
-        """Asks, and gives every answer as it comes."""
+        """Sends a call, and yields each answer as it arrives."""
         self.send(method, parameters, True)
         more = True
         while more:
@@ -224,7 +228,8 @@ class Connection:
 
 
 def sendable_command(arguments: List[str]) -> List[str]:
-    """As much of a command as the daemon takes to show: 256 words, 8192 bytes."""
+    """The part of a command that the daemon accepts for display: at most 256 words and 8192
+    bytes."""
     found: List[str] = []
     room = 8192
     for each in arguments[:256]:
@@ -237,8 +242,8 @@ def sendable_command(arguments: List[str]) -> List[str]:
 
 
 def call(method: str, parameters: Dict[str, Any], reply: Type[T]) -> T:
-    """One call on a connection of its own. A daemon that is being restarted may hang up on it: the
-    next one is asked, where that cannot do anything twice."""
+    """Sends one call on a connection of its own. A daemon that is being restarted may close the
+    connection: the call is then sent to the next daemon, if that cannot do anything twice."""
     for _ in range(MOST_TRIES - 1):
         with Connection() as connection:
             try:

@@ -1,7 +1,7 @@
-"""JSON to the dataclasses of types.py. Pure.
+"""Converts JSON to the dataclasses of types.py. Pure.
 
-Fields that are not known are ignored; of one that need not be there and cannot be read None is
-made, so that one field never costs the whole answer.
+Unknown fields are ignored. An optional field that cannot be read becomes None, so that one wrong
+field does not invalidate the whole answer.
 """
 
 import dataclasses
@@ -19,7 +19,8 @@ _TIME = re.compile(
 
 
 def time_of(text: str) -> datetime.datetime:
-    """RFC 3339. datetime.fromisoformat() takes less of it before Python 3.11."""
+    """Parses a time of RFC 3339. Before Python 3.11, datetime.fromisoformat() accepts fewer
+    forms."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError("not a time")
@@ -38,7 +39,7 @@ _known: Dict[Any, _Fields] = {}
 
 
 def _fields(cls: Any) -> _Fields:
-    """Of each field its name, its name on the wire, its type and whether it may be left out."""
+    """For each field: its name, its name in JSON, its type, and whether it is optional."""
     if cls in _known:
         return _known[cls]
     hints = typing.get_type_hints(cls)
@@ -46,7 +47,7 @@ def _fields(cls: Any) -> _Fields:
     for each in dataclasses.fields(cls):
         may_lack = (each.default is not dataclasses.MISSING
                     or each.default_factory is not dataclasses.MISSING)
-        # A name that Python keeps for itself has an underscore here.
+        # A field whose name is a Python keyword ends with an underscore here.
         found.append((each.name, each.name.rstrip("_"), hints[each.name], may_lack))
     _known[cls] = found
     return found
@@ -72,7 +73,7 @@ def _value(kind: Any, value: Any) -> Any:
 
 
 def decode(cls: Type[T], parameters: Any) -> T:
-    """ProtocolError if something is missing that must be there."""
+    """Raises ProtocolError if a required field is missing or wrong."""
     if not isinstance(parameters, dict):
         raise ProtocolError("gpurotad's answer has no %s: is something else listening there?"
                             % cls.__name__)

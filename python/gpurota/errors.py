@@ -1,4 +1,4 @@
-"""What can go wrong. Every message says what happened, why, and what to do."""
+"""The exceptions of gpurota. Every message says what happened, why, and what to do."""
 
 from typing import Any, Dict, Optional, Type
 
@@ -6,11 +6,12 @@ from .types import Reason
 
 
 class Error(Exception):
-    """Whatever gpurota raises, except for a TypeError or ValueError of a wrong argument."""
+    """The base of all exceptions of gpurota, except TypeError and ValueError for a wrong
+    argument."""
 
 
 class NoDaemon(Error):
-    """No gpurotad is running here, or it has gone away."""
+    """No gpurotad is running here, or it has stopped."""
 
 
 class ProtocolError(Error):
@@ -18,7 +19,7 @@ class ProtocolError(Error):
 
 
 class TimedOut(Error):
-    """The daemon is there, and does not answer."""
+    """The daemon is running, but does not answer."""
 
 
 class LeaseEnded(Error):
@@ -34,11 +35,11 @@ class CannotAdopt(Error):
 
 
 class Refused(Error):
-    """The daemon said no; the subclass says why."""
+    """The daemon refused the request; the subclass says why."""
 
 
 class InvalidRequest(Refused):
-    """No daemon would do this."""
+    """The request is not valid."""
 
 
 class NotFound(Refused):
@@ -46,27 +47,27 @@ class NotFound(Refused):
 
 
 class Denied(Refused):
-    """It is somebody else's, or only administrators can do it."""
+    """The lease, request or job is another user's, or only administrators can do this."""
 
 
 class NoGpu(Refused):
-    """Nothing that fits is free now: trying again later makes sense."""
+    """Nothing suitable is free now: try again later."""
 
     free = 0  # of `total` GPUs
     total = 0
-    wait_reason: Optional[Reason] = None  # what it would wait for
+    wait_reason: Optional[Reason] = None  # why a request would wait
 
 
 class LimitExceeded(Refused):
-    """The site's limits, or the machine, do not allow it."""
+    """The request exceeds a limit of the site or of the machine."""
 
 
 class Unavailable(Refused):
-    """Something that it needs is not there: the driver, libgpurota."""
+    """Something that the request needs is missing, such as the driver or libgpurota."""
 
 
 class Failed(Refused):
-    """The daemon could not do it: its disk, the system."""
+    """The daemon failed, because of its disk or the system."""
 
 
 _OF_DAEMON: Dict[str, Type[Refused]] = {
@@ -76,8 +77,8 @@ _OF_DAEMON: Dict[str, Type[Refused]] = {
 
 
 def error_of(name: str, parameters: Dict[str, Any]) -> Error:
-    """The exception for an error of the control protocol. Of a newer daemon's error the message is
-    kept."""
+    """The exception for an error of the control protocol. An unknown error of a newer daemon keeps
+    its message."""
     message = parameters.get("message")
     if name.startswith("dev.gpurota."):
         error = _OF_DAEMON.get(name, Refused)(message if isinstance(message, str) else name)

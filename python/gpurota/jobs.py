@@ -1,4 +1,5 @@
-"""Jobs: commands that the daemon runs without this program, and many of them at once."""
+"""Jobs: commands that the daemon runs, even after this program has ended. map() runs many at
+once."""
 
 import datetime
 import json
@@ -18,7 +19,7 @@ T = TypeVar("T")
 Command = Sequence[Argument]
 OnChange = Callable[[types.Job], object]
 
-# A short job is seen at once; a long one costs a call a second.
+# The end of a short job is noticed at once; a long job costs one call a second.
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
 USUAL_OUTPUT = 64 * 1024
@@ -26,9 +27,9 @@ ENDED = ("stopped", "finished", "failed", "cancelled")
 
 
 def jobs(name: Optional[str] = None) -> List[types.Job]:
-    """This user's jobs, or the one of that name.
+    """This user's jobs, or only the job with this name.
 
-    An array is one job, and `items` counts how far the items of the array are.
+    An array is one job, and `items` has the number of its items in each state.
     """
     return call("ListJobs", {"name": name}, types.ListJobsReply).jobs
 
@@ -47,11 +48,11 @@ class ItemResult:
     state: str  # done, failed, unknown (nobody saw the end), cancelled (by a person)
     # As returncode of subprocess: -9 is signal 9. None: the command did not end by itself.
     exit_code: Optional[int]
-    reason: str  # of the end: "exited 3", "over-limit: it holds ..."
+    reason: str  # how it ended: "exited 3", "over-limit: it holds ..."
     output: str  # the end of what the command has printed
     started: Optional[datetime.datetime]
     ended: Optional[datetime.datetime]
-    max_used_bytes: Optional[int]  # the most GPU memory; None: nobody knows
+    max_used_bytes: Optional[int]  # the most GPU memory used; None: unknown
 
     @property
     def ok(self) -> bool:
@@ -59,7 +60,8 @@ class ItemResult:
 
 
 class ItemsFailed(Error):
-    """With check=True: some commands of map() did not end well. `results` has all."""
+    """Raised with check=True if some commands of map() did not end well. `results` has all
+    results."""
 
     def __init__(self, results: List[ItemResult]) -> None:
         wrong = [each for each in results if not each.ok]
@@ -85,10 +87,11 @@ def map(commands: Sequence[Command], memory: Optional[SizeLike] = None,
         most_output: int = USUAL_OUTPUT, on_change: Optional[OnChange] = None) -> List[ItemResult]:
     """Runs each command as a job under its own lease, and returns how each ended.
 
-    At most `at_once` (64) run at a time. The commands are the items of one array. `timeout` holds
-    for each. Control-C and any error stop and remove the array. With `name` the array is an
+    At most `at_once` (64) run at a time. The commands are the items of one array. `timeout` applies
+    to each command. Control-C and any error stop and remove the array. With `name` the array is an
     ordinary job, and only `gpurota job` stops or removes the array. `on_change` is called with the
-    Job whenever its items are further. Cancelled: somebody stopped or removed the array.
+    Job whenever the states of its items have changed. Raises Cancelled if somebody stops or removes
+    the array.
     """
     words = [_words(number, each) for number, each in enumerate(_listed(commands), 1)]
     if not words:
@@ -148,7 +151,7 @@ def _words(number: int, command: Command) -> List[str]:
 
 
 def _check_length(parameters: Dict[str, Any]) -> None:
-    """With some room for what is around the parameters in the call."""
+    """Checks the length of the call, with some room for the text around the parameters."""
     length = len(json.dumps(parameters, ensure_ascii=False).encode("utf-8", "replace")) + 256
     if length > MOST_CALL_BYTES:
         raise LimitExceeded("the commands and variables are too long (%d KiB of %d): write them "
@@ -157,7 +160,7 @@ def _check_length(parameters: Dict[str, Any]) -> None:
 
 
 def _patiently(method: str, parameters: Dict[str, Any], reply: Type[T]) -> T:
-    """The array goes on while the daemon is being restarted, and so does whoever waits for it."""
+    """Repeats a call until a daemon answers: the array continues during a restart of the daemon."""
     while True:
         try:
             return call(method, parameters, reply)
@@ -220,7 +223,7 @@ def _result(job: str, command: List[str], item: types.JobItem, most_output: int)
 
 
 def _remove(name: str) -> None:
-    """An error here would hide the one that map() raises."""
+    """Removes the job. An error is ignored, because it would hide the error that map() raises."""
     try:
         call("ControlJob", {"name": name, "action": "remove", "force": True}, types.ControlJobReply)
     except Error:

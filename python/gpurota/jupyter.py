@@ -1,7 +1,7 @@
 """Notebooks: a kernel that starts under a lease, and the magic %gpurota.
 
-A kernel that runs cannot be put under a lease (adoption.py says why), so it is started under one:
-install_kernel() adds one to Jupyter's list. `%load_ext gpurota` in a notebook then adds:
+A running kernel cannot be put under a lease (adoption.py says why). Instead, install_kernel() adds
+a kernel that starts under a lease to Jupyter's list. `%load_ext gpurota` in a notebook then adds:
 
     %gpurota status              the GPUs, and what this kernel has of them
     %gpurota memory 12G          changes the limit of the kernel's lease
@@ -37,11 +37,11 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
                    min_cc: Optional[Union[str, float]] = None, kernel_name: Optional[str] = None,
                    display_name: Optional[str] = None, prefix: Optional[str] = None,
                    python: Optional[str] = None) -> str:
-    """Adds a kernel for this interpreter under a lease to Jupyter's list, for this user or below
-    `prefix`; its folder.
+    """Adds a kernel of this interpreter, which starts under a lease, to Jupyter's list: for this
+    user, or below `prefix`. Returns the folder of the kernel.
 
-    `wait` is below the minute that Jupyter gives a kernel to start: a longer wait in the queue
-    would be cut off.
+    The default of `wait` is below a minute, because Jupyter gives up on a kernel that takes a
+    minute to start.
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, timeout=timeout,
@@ -64,7 +64,7 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
         "language": "python",
         "metadata": {"debugger": True},
     }
-    # Jupyter may be reading the list.
+    # Replace the file in one step, because Jupyter may be reading it.
     temporary = os.path.join(folder, ".kernel.json.new")
     if os.path.lexists(temporary):
         os.unlink(temporary)
@@ -131,7 +131,7 @@ def gpurota(line: str) -> None:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """An error is one line in the notebook, not a trace."""
+    """Registers %gpurota. An error is shown as one line in the notebook, without a traceback."""
     usage_error = importlib.import_module("IPython.core.error").UsageError
 
     def magic(line: str) -> None:

@@ -1,9 +1,9 @@
-"""A lease for the commands that this process starts in it.
+"""Leases for commands that this process starts.
 
-The process that asks holds the lease: the daemon knows it by a pidfd, so the lease ends with it,
-also by kill -9. A small program (spawner.py) is the lease's first process, and starts the commands:
-what is below it is in the lease, as with `gpurota run`. So this process is not in the lease itself;
-adoption.py is for that.
+This process holds the lease: the daemon watches it by a pidfd, so the lease ends with this process,
+also after kill -9. A small program (spawner.py) is the lease's first process and starts the
+commands: its descendants are in the lease, as with `gpurota run`. This process itself is not in the
+lease; adoption.py is for that.
 """
 
 import os
@@ -21,7 +21,7 @@ from .process import Argument, Arguments, Process, Stream, TextOptions
 from .waiting import Granted, OnWait, obtain
 from .wishes import SizeLike, TimeLike, WhenLike, Wishes, check_amount, size_of, warning_of, whole_seconds_of
 
-# The daemon's grace (5 s) and what it takes until the memory is back. `gpurota run` waits as long.
+# The daemon's grace (5 s), and the time until the memory is free. `gpurota run` waits as long.
 END_TAKES = 10.0
 
 
@@ -33,8 +33,8 @@ LEASE_VARIABLES = ("GPUROTA_LEASE", "GPUROTA_TOKEN", "GPUROTA_SOCKET", "GPUROTA_
 
 def merged_environment(base: Mapping[str, str], variables: Mapping[str, str],
                        preload: Optional[str]) -> Dict[str, str]:
-    """As `gpurota run` does it: a lease's variables replace another's, and libgpurota stands in
-    front of what LD_PRELOAD has."""
+    """The environment of a command, as `gpurota run` makes it: the lease's variables replace those
+    of another lease, and libgpurota becomes the first library of LD_PRELOAD."""
     found = {name: value for name, value in base.items() if name not in LEASE_VARIABLES}
     found.update(variables)
     before = found.get("LD_PRELOAD", "")
@@ -51,8 +51,8 @@ def merged_environment(base: Mapping[str, str], variables: Mapping[str, str],
 
 
 def check_preload(library: str) -> None:
-    """The dynamic linker leaves out a library that it cannot load, with no more than a message: no
-    limit would hold."""
+    """Raises Unavailable if commands cannot load the library. The dynamic linker would only print a
+    message and run the command without a limit."""
     problem = ""
     if " " in library or ":" in library:
         problem = "LD_PRELOAD cannot name it, as there is a space or a colon in its path"
@@ -65,8 +65,8 @@ def check_preload(library: str) -> None:
 
 
 class Lease:
-    """Made by lease(). It ends with release(), the `with` block, or this process; a forked child
-    cannot end it."""
+    """A lease, made by lease(). The lease ends with release(), with the `with` block, or with this
+    process; a forked child cannot end it."""
 
     def __init__(self, granted: Granted) -> None:
         self._info = granted.lease
@@ -90,18 +90,18 @@ class Lease:
 
     @property
     def id(self) -> str:
-        """"L12": what `gpurota status` shows."""
+        """The id of the lease, such as "L12"."""
         return self._info.lease_id
 
     @property
     def info(self) -> types.Lease:
-        """As it was when the daemon was last asked: see refresh()."""
+        """The lease as the daemon last reported it: see refresh()."""
         return self._info
 
     @property
     def environ(self) -> Dict[str, str]:
-        """os.environ with what puts a command under the lease, for commands that are not started by
-        run() and popen()."""
+        """os.environ with the variables that put a command under the lease, for commands that are
+        not started by run() or popen()."""
         return self.environment(os.environ)
 
     def environment(self, base: Mapping[str, str]) -> Dict[str, str]:
@@ -127,8 +127,8 @@ class Lease:
               env: Optional[Mapping[str, str]] = None, text: bool = False,
               encoding: Optional[str] = None, errors: Optional[str] = None,
               start_new_session: bool = False) -> Process:
-        """Starts a command in the lease, with arguments as of subprocess.Popen. To `env` is added
-        what the lease needs."""
+        """Starts a command in the lease, with the arguments of subprocess.Popen. The lease's
+        variables are added to `env`."""
         if os.getpid() != self._pid:
             raise Error("%s belongs to process %d: a forked child starts its commands with "
                         "subprocess and env=lease.environ"
@@ -150,7 +150,7 @@ class Lease:
             cwd: Optional[Argument] = None, env: Optional[Mapping[str, str]] = None,
             text: bool = False, encoding: Optional[str] = None,
             errors: Optional[str] = None) -> "subprocess.CompletedProcess[Any]":
-        """As subprocess.run(). LeaseEnded if the command was ended because its lease is over."""
+        """Like subprocess.run(). Raises LeaseEnded if the end of the lease ended the command."""
         if input is not None:
             stdin = subprocess.PIPE
         if capture_output:
@@ -174,7 +174,7 @@ class Lease:
 
     @property
     def ended(self) -> Optional[str]:
-        """Why it has ended or is ending; None while it lives."""
+        """Why the lease has ended or is ending; None while it is active."""
         try:
             with Connection() as connection:
                 connection.send("Hold", {"lease_id": self.id}, True)
@@ -182,14 +182,14 @@ class Lease:
         except NotFound:
             return "gpurotad no longer knows it"
         except (NoDaemon, TimedOut):
-            return None  # the next daemon has it in its store
+            return None  # the lease continues: the next daemon reads it from its store
         self._info = reply.lease if reply.ended is None else self._info
         is_over = reply.ended is not None or reply.lease.state == "ending"
         return (reply.reason or "it has ended") if is_over else None
 
     def refresh(self) -> types.Lease:
-        """What the daemon says of it now: the memory that is used, its end. LeaseEnded if it is
-        over."""
+        """The current state of the lease from the daemon, such as its memory in use and its end.
+        Raises LeaseEnded if the lease is over."""
         if self.ended is not None:
             raise self._ended()
         return self._info
@@ -203,8 +203,8 @@ class Lease:
         return self._info
 
     def release(self) -> None:
-        """Ends it and the commands in it, and returns when its memory is back, or after 10 s.
-        Again: nothing."""
+        """Ends the lease and its commands. Returns when the memory is free, or after 10 s. A second
+        call does nothing."""
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -214,7 +214,7 @@ class Lease:
         try:
             _end(self.id)
         except (NotFound, NoDaemon, TimedOut):
-            pass  # it has ended; or the next daemon finds its first process gone
+            pass  # the lease has ended, or the next daemon will end it
         finally:
             self._control.close()
             _reap(self._spawner)
@@ -225,8 +225,8 @@ class Lease:
 
 
 def _spawner() -> "Tuple[socket.socket, subprocess.Popen[bytes]]":
-    """Waits for what it is to start: nothing in it is a program of the user's before the daemon has
-    it in the lease."""
+    """Starts spawner.py, which then waits for commands, so that no program of the user runs before
+    the daemon has the spawner in the lease."""
     if not sys.executable:
         raise Error("this program has no Python interpreter of its own (sys.executable is empty): "
                     "use 'gpurota run'")
@@ -235,7 +235,7 @@ def _spawner() -> "Tuple[socket.socket, subprocess.Popen[bytes]]":
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawner.py")
         null = subprocess.DEVNULL
         try:
-            # Isolated, as what is in the user's environment is for the commands.
+            # In isolated mode, because the user's PYTHON* variables are meant for the commands.
             child = subprocess.Popen([sys.executable, "-I", "-S", "-B", program,
                                       str(theirs.fileno())],
                                      pass_fds=(theirs.fileno(),), stdin=null, stdout=null,
@@ -258,7 +258,7 @@ def _end(lease_id: str) -> None:
     deadline = time.monotonic() + END_TAKES
     with Connection() as watch:
         watch.send("Hold", {"lease_id": lease_id}, True)
-        # Of one that is over already there is one answer, and nothing to release.
+        # If the lease is over already, this is the only answer, and there is nothing to release.
         _, living = watch.receive(types.HoldReply, time.monotonic() + ANSWER_TIMEOUT)
         if living:
             call("Release", {"lease_id": lease_id}, types.ReleaseReply)
@@ -304,12 +304,12 @@ def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
           near: Optional[str] = None, until: Optional[WhenLike] = None,
           memory_threshold: Optional[SizeLike] = None, on_wait: Optional[OnWait] = None,
           warn: Optional[str] = None) -> Lease:
-    """A lease for commands of this process: what `gpurota run` takes, for as many as one starts.
+    """A lease like that of `gpurota run`, for any number of commands of this process.
 
-    Waits in the queue for as long as it takes, at most `wait` ("1h"), or not at all (0); NoGpu says
-    that none was free. `on_wait` is called with the Request whenever something about the waiting
-    changes. Control-C leaves the queue. `warn`: so long before the lease's end is known to come its
-    commands get a signal, if they handle it: "10m", "10m:USR1".
+    Waits in the queue for as long as it takes, at most `wait` ("1h"), or not at all (0). Raises
+    NoGpu if no GPU was free in time. `on_wait` is called with the Request whenever something about
+    the wait changes. Control-C cancels the request. `warn`: how long before a known end of the
+    lease its commands get a signal, if they handle it, and which one: "10m", "10m:USR1".
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, warn=warn,
@@ -320,5 +320,5 @@ def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
     try:
         return Lease(granted)
     except BaseException:
-        granted.connection.close()  # which gives it up
+        granted.connection.close()  # which ends the lease
         raise

@@ -1,5 +1,5 @@
-"""A command in a lease, as subprocess.Popen has one: it is no child of this process, but below its
-lease's first process.
+"""A command in a lease, with an interface like subprocess.Popen. The command is not a child of this
+process, but a descendant of its lease's first process.
 
 Any thread may wait for it, poll it and signal it.
 """
@@ -25,7 +25,8 @@ Stream = Union[None, int, IO[Any]]
 
 
 class TextOptions:
-    """How standard streams are read: as bytes, unless one of these says text."""
+    """Whether standard streams are text: they are bytes unless one of these arguments asks for
+    text."""
 
     def __init__(self, text: bool, encoding: Optional[str], errors: Optional[str]) -> None:
         self.is_text = bool(text or encoding or errors)
@@ -40,7 +41,7 @@ class TextOptions:
 
 
 class _Streams:
-    """The three descriptors of a command, and our ends of the pipes among them."""
+    """The three standard streams of a command, and our ends of those that are pipes."""
 
     def __init__(self, stdin: Stream, stdout: Stream, stderr: Stream, text: TextOptions) -> None:
         self.given: List[int] = []
@@ -85,7 +86,8 @@ def _text(word: Argument) -> str:
 def start(control: socket.socket, args: Arguments, environment: Mapping[str, str], *, stdin: Stream,
           stdout: Stream, stderr: Stream, shell: bool, cwd: Optional[Argument], text: TextOptions,
           start_new_session: bool) -> "Process":
-    """OSError as of subprocess.Popen; LeaseEnded if nobody starts it any more."""
+    """Starts a command. Raises OSError like subprocess.Popen, and LeaseEnded if the lease has
+    ended."""
     words = [_text(args)] if isinstance(args, (str, bytes)) else [_text(each) for each in args]
     if not words:
         raise ValueError("the command is empty")
@@ -123,27 +125,28 @@ def start(control: socket.socket, args: Arguments, environment: Mapping[str, str
 
 
 def _give_up(channel: socket.socket) -> None:
-    """Interrupted: the command may be starting, and nobody would know of it."""
+    """Kills a command whose start was interrupted: it may already run, and nobody would wait for
+    it."""
     try:
         channel.send(bytes([signal.SIGKILL]))
     except OSError:
-        pass  # it has not been started
+        pass  # the command has not been started
     channel.close()
 
 
 class Process:
-    """What of subprocess.Popen programs use most. Of a command whose lease is over `returncode` is
-    that of its signal."""
+    """The parts of subprocess.Popen that programs use most. If the end of the lease ended the
+    command, `returncode` is that of the signal."""
 
     def __init__(self, args: Arguments, pid: int, channel: socket.socket,
                  streams: List[Optional[IO[Any]]]) -> None:
         self.args = args
-        self._shown: Any = args  # as subprocess.TimeoutExpired takes it
+        self._shown: Any = args  # for subprocess.TimeoutExpired
         self.pid = pid
         self.returncode: Optional[int] = None
         self.stdin, self.stdout, self.stderr = streams
         self._channel = channel  # closed once the return code is known
-        self._lock = threading.RLock()  # of the channel and the return code
+        self._lock = threading.RLock()  # guards the channel and the return code
 
     def __enter__(self) -> "Process":
         return self
@@ -159,7 +162,7 @@ class Process:
             self.pid, self.returncode, self.args)
 
     def poll(self) -> Optional[int]:
-        """Its return code, or None while it runs."""
+        """The return code of the command, or None while it runs."""
         with self._lock:
             if self.returncode is None:
                 try:
@@ -168,7 +171,7 @@ class Process:
                     return None
                 except ConnectionResetError:
                     data = b""
-                # Nothing at all: who started it has been killed, with all that was in the lease.
+                # No data: the spawner was killed, and the lease's other processes with it.
                 self.returncode = json.loads(data)["returncode"] if data else -signal.SIGKILL
                 self._channel.close()
             return self.returncode
@@ -183,7 +186,7 @@ class Process:
             with self._lock:
                 if self.returncode is None:
                     poller.register(self._channel, select.POLLIN)
-            # Not for ever: another thread may take the news.
+            # Not without a limit: another thread may read the return code.
             poller.poll(1000 if left is None else min(1000, left * 1000 + 1))
         return code
 
@@ -193,7 +196,7 @@ class Process:
                 try:
                     self._channel.send(bytes([number]))
                 except OSError:
-                    pass  # it has just ended
+                    pass  # the command has just ended
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -203,8 +206,8 @@ class Process:
 
     def communicate(self, input: Union[str, bytes, None] = None,
                     timeout: Optional[float] = None) -> Tuple[Any, Any]:
-        """Writes `input`, reads what it prints, and waits. After a TimeoutExpired what was printed
-        is lost."""
+        """Writes `input`, reads the output, and waits for the end of the command. After
+        TimeoutExpired, the output is lost."""
         deadline = None if timeout is None else time.monotonic() + timeout
         printed: Dict[str, Any] = {}
         tasks: List[Callable[[], None]] = []
@@ -237,4 +240,4 @@ def _feed(stream: IO[Any], data: Union[str, bytes, None]) -> None:
             stream.write(data)
         stream.close()
     except (BrokenPipeError, ValueError):
-        pass  # it does not read all of it, as with subprocess
+        pass  # the command does not read all of its input: no error, as with subprocess

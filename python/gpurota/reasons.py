@@ -1,19 +1,19 @@
-"""Why somebody waits, as the daemon says it: the only place of this module where the time is filled
-in. Pure, but for the time zone."""
+"""The daemon's reason for a wait, as text: the only place of this package that fills in the time.
+Pure, but for the time zone."""
 
 import datetime
 from typing import Optional
 
 from .types import Reason, Request
 
-# A minute is too coarse for what is nearer than this.
+# Times nearer than this are shown with seconds.
 _NEAR = datetime.timedelta(minutes=2)
 _THIS_WEEK = datetime.timedelta(days=6)
 
 
 def reason_text(reason: Reason, now: Optional[datetime.datetime] = None) -> str:
-    """The sentence with its time, as `gpurota run` shows it. `now`: with a time zone; None: the
-    clock's."""
+    """The sentence with its time, as `gpurota run` shows it. `now` has a time zone; None: the
+    current time."""
     if reason.time is None:
         return reason.text
     return reason.text.replace("{time}",
@@ -22,8 +22,8 @@ def reason_text(reason: Reason, now: Optional[datetime.datetime] = None) -> str:
 
 
 def request_text(request: Request, remedy: bool = True) -> str:
-    """Why it waits, and with `remedy` what would let it start now; of an older daemon its own
-    words."""
+    """Why the request waits and, with `remedy`, how it could start now. For an older daemon: its
+    own text."""
     if request.wait_reason is None:
         return request.reason
     text = reason_text(request.wait_reason)

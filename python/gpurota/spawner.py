@@ -1,14 +1,15 @@
-"""Runs inside a lease and starts its commands, so that they are below it and with that in the
-lease.
+"""Runs inside a lease and starts its commands, which are in the lease as descendants of this
+program.
 
-Not a module of the package: leases.py starts it as a program of its own, `spawner.py DESCRIPTOR`,
-which imports nothing of gpurota. On the descriptor, a SOCK_SEQPACKET socket, each message has five
-descriptors of one command: a file with what is to be started (JSON), a socket of the command's own,
-and its standard streams. On the command's socket it answers {"pid"}, {"errno"}, {"wrong"} or
-{"ended"}, later {"returncode"}; each byte that comes there is a signal for the command.
+This file is not a module of the package: leases.py starts it as a program, `spawner.py DESCRIPTOR`,
+which imports nothing of gpurota. The descriptor is a SOCK_SEQPACKET socket. Each message on it has
+five descriptors for one command: a file that says what to start (JSON), a socket for the command,
+and its three standard streams. On the command's socket, the spawner answers {"pid"}, {"errno"},
+{"wrong"} or {"ended"}, and later {"returncode"}. Each byte received there is a signal for the
+command.
 
-It ends with its last command once it is asked to (SIGTERM, as every process of a lease that is
-over) or its owner is gone.
+After SIGTERM, which all processes of an ended lease get, or when its owner is gone, the spawner
+ends as soon as its last command has ended.
 """
 
 import json
@@ -24,7 +25,7 @@ DESCRIPTORS = 5
 
 
 def receive(control: socket.socket) -> List[int]:
-    """The descriptors of one message; none: the owner is gone."""
+    """The descriptors of one message; an empty list: the owner is gone."""
     data, ancillary, _, _ = control.recvmsg(16, socket.CMSG_SPACE(4 * DESCRIPTORS),
                                             socket.MSG_CMSG_CLOEXEC)
     found: List[int] = []
@@ -115,15 +116,16 @@ class Spawner:
         except OSError:
             signals = b""
         if not signals:
-            self._selector.unregister(command.channel)  # nobody waits for the command: it goes on
+            self._selector.unregister(command.channel)  # nobody waits for the command; it continues
         for each in signals:
             try:
-                os.kill(pid, each)  # not reaped yet: its number is its own
+                os.kill(pid, each)  # not reaped yet, so no other process has this pid
             except OSError:
-                pass  # it has another user's rights by now
+                pass  # the command has changed to another user
 
     def _reap(self) -> bool:
-        """Of whatever became our child; whether there is none left."""
+        """Reaps all children that have ended, and reports the end of commands. True: no child is
+        left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -133,7 +135,7 @@ class Spawner:
                 return False
             command = self._commands.pop(pid, None)
             if command is None:
-                continue  # what a command left behind
+                continue  # a process that a command left behind
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
             command.process.returncode = code
             say(command.channel, {"returncode": code})
@@ -157,8 +159,8 @@ def answer_once(channel: socket.socket, message: Dict[str, Any]) -> None:
 
 
 def keep_strays() -> None:
-    """What a command leaves behind becomes our child, and stays below us. Best effort: a control
-    group does it better."""
+    """Makes processes that a command leaves behind children of this process, so that they stay in
+    the lease. Best effort: a control group is more reliable."""
     try:
         import ctypes
 
@@ -172,8 +174,8 @@ def main() -> int:
     keep_strays()
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, spawner.end)
-    # The terminal's are for the commands. A handler, as a signal that is ignored would be ignored
-    # by them.
+    # The terminal's signals are for the commands. Use a handler: commands would inherit an ignored
+    # signal.
     for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, lambda *_: None)

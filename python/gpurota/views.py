@@ -1,5 +1,5 @@
-"""What is on the machine, who waits, what happened; and ending leases. Each is one or two calls on
-connections of their own."""
+"""Views of the GPUs, leases, queue and events, and release(). Each function makes one or a few
+calls on connections of its own."""
 
 import datetime
 import os
@@ -22,23 +22,23 @@ def status() -> types.StatusReply:
 
 
 def queue() -> List[types.Request]:
-    """Who waits, in order."""
+    """The waiting requests, in the order of the queue."""
     return call("ListRequests", {}, types.ListRequestsReply).requests
 
 
 def processes(lease_id: Optional[str] = None) -> List[types.Process]:
-    """Every process on every GPU, or those of a lease."""
+    """All processes on all GPUs, or only those of a lease."""
     return call("ListProcesses", {"lease_id": lease_id}, types.ListProcessesReply).processes
 
 
 def release(lease_id: str) -> None:
-    """Ends a lease and everything it started. Returns at once: see Lease.release()."""
+    """Ends a lease and all its processes. Returns at once; Lease.release() waits for the end."""
     call("Release", {"lease_id": lease_id}, types.ReleaseReply)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """str() of it is for people."""
+    """The answer of explain(); str() makes text for people."""
 
     requests: List[types.Request]
     leases: List[types.Lease]
@@ -69,8 +69,8 @@ def _turn_text(turn: types.TurnLease) -> str:
 
 
 def explain(what: Optional[str] = None) -> Explanation:
-    """Why a request waits, who has the turn, when a lease ends. `what`: "R7", "L12"; None: all of
-    this user's."""
+    """Why requests wait, which lease has the turn, and when leases end. `what`: "R7", "L12"; None:
+    all requests and leases of this user."""
     requests, now = queue(), status()
     turns = call("ListTurns", {}, types.ListTurnsReply).gpus
     uid = os.geteuid()
@@ -88,9 +88,9 @@ def explain(what: Optional[str] = None) -> Explanation:
 
 def events(follow: bool = False, since: Optional[Since] = None,
            lease_id: Optional[str] = None) -> Iterator[types.Event]:
-    """What happened, oldest first. `since`: a datetime, or how long ago ("2h"). With `follow` it
-    goes on, over restarts of the daemon, and misses nothing; without `since` it then begins with
-    what happens next."""
+    """The events, oldest first. `since`: a datetime, or how long ago ("2h"). With `follow`, the
+    iterator waits for new events, continues after restarts of the daemon, and misses none; without
+    `since`, it then begins with the next event."""
     if since is not None and not isinstance(since, datetime.datetime):
         since = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(
             seconds=seconds_of(since))

@@ -1,5 +1,5 @@
-"""Asks for a lease and waits in the queue, over restarts of the daemon. Whatever interrupts it
-cancels the request."""
+"""Requests a lease and waits in the queue, also during restarts of the daemon. An exception while
+waiting cancels the request."""
 
 import os
 import re
@@ -16,14 +16,14 @@ from .wishes import TimeLike, Wishes, seconds_of
 
 OnWait = Callable[[Request], object]
 
-# A daemon that closes the connection before it answers is asked again so often.
+# The number of attempts if the daemon closes the connection before it answers.
 TRIES = 4
-# A filler may have to leave, and its memory to come back.
+# The longest wait for the answer to Acquire: a filler may have to leave first and free its memory.
 PATIENCE = 120.0
 
 
 class Granted:
-    """A lease that is not started yet: it ends when `connection` is closed."""
+    """A lease that has not been started: the lease ends when `connection` is closed."""
 
     def __init__(self, connection: Connection, lease: Lease, environment: List[Variable],
                  preload: Optional[str]) -> None:
@@ -34,12 +34,12 @@ class Granted:
 
 
 def waiting_text(request: Request) -> str:
-    """Why it waits, and until when: as `gpurota run` says it."""
+    """Why the request waits, and until when, as `gpurota run` shows it."""
     return "%s, position %d: %s" % (request.request_id, request.position, request_text(request))
 
 
 class Line:
-    """The default of `on_wait`: a line on standard error for each news, if that is a terminal."""
+    """The default of `on_wait`: prints a line for each change, if standard error is a terminal."""
 
     def __init__(self) -> None:
         self._shown = ""
@@ -55,11 +55,12 @@ class Line:
 
 
 def obtain(wishes: Wishes, command: List[str], on_wait: Optional[OnWait] = None) -> Granted:
-    """NoGpu: none was free in time. Cancelled: somebody cancelled the request while it waited."""
+    """Waits for a lease. Raises NoGpu if no GPU was free in time, and Cancelled if somebody
+    cancelled the request."""
     request = wishes.request(command)
     shell = os.environ.get("GPUROTA_LEASE", "")
     if re.fullmatch(r"L[0-9]+", shell):
-        request["inside"] = shell  # what could only start when that lease has ended is refused
+        request["inside"] = shell  # a wait for the end of that lease is refused
     if wishes.wait is not None and seconds_of(wishes.wait) == 0:
         return _acquire(request)
     return _Waiter(request, wishes.wait, on_wait or Line()).wait()
@@ -77,8 +78,8 @@ def _acquire(request: Dict[str, Any]) -> Granted:
 
 class _Waiter:
     def __init__(self, request: Dict[str, Any], wait: Optional[TimeLike], on_wait: OnWait) -> None:
-        # After a restart of the daemon the same ticket keeps the place, or gets the lease that was
-        # given meanwhile.
+        # After a restart of the daemon, the same ticket keeps the place in the queue, or gets the
+        # lease that was made meanwhile.
         self._call = {"ticket": secrets.token_hex(16), "request": request}
         self._on_wait = on_wait
         self._wait = wait
@@ -113,8 +114,8 @@ class _Waiter:
         return connection
 
     def _come_back(self) -> Connection:
-        """Until there is a daemon again. One that hangs up on whoever comes is not asked for
-        ever."""
+        """Waits until there is a daemon again. A daemon that closes every connection is tried only
+        TRIES times."""
         self._hung_up += self._waits is None
         if self._hung_up >= TRIES:
             raise NoDaemon("gpurotad closed the connection before it answered: it was stopped, or "
@@ -139,7 +140,7 @@ class _Waiter:
     def _judged(self, error: BaseException) -> BaseException:
         if isinstance(error, TimedOut):
             return self._gave_up()
-        # Of a request that was there, it says that it is there no more.
+        # NotFound for a request that was in the queue: somebody has cancelled the request.
         if isinstance(error, NotFound) and self._waits is not None:
             return Cancelled(str(error))
         return error

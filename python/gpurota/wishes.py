@@ -1,7 +1,6 @@
-"""What a lease is to be: sizes and times as people write them, and what is asked for with them.
-Pure.
+"""The wishes for a lease: parses sizes and times as people write them, and makes the request. Pure.
 
-A wrong argument is a ValueError or TypeError that says what to write.
+A wrong argument raises a ValueError or TypeError that says what to write.
 """
 
 import datetime
@@ -25,7 +24,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def bytes_of(size: SizeLike) -> int:
-    """8G, "1.5 GiB" and 8589934592 alike. All units are powers of 1024."""
+    """The bytes of a size such as "8G", "1.5 GiB" or 8589934592. All units are powers of 1024."""
     if isinstance(size, bool) or not isinstance(size, (str, int)):
         raise TypeError("a size is text such as '8G', or a number of bytes, not %r" % (size,))
     wrong = ValueError("%r is not a size: write 8G, 1.5GiB or 512M" % (size,))
@@ -46,7 +45,7 @@ def bytes_of(size: SizeLike) -> int:
 
 
 def size_of(size: SizeLike) -> Dict[str, int]:
-    """The protocol's Size: bytes, or a share of the GPU's memory ("25%")."""
+    """A Size of the protocol: bytes, or a share of the GPU's memory ("25%")."""
     match = _PERCENT.fullmatch(size) if isinstance(size, str) else None
     if match is None:
         return {"bytes": bytes_of(size)}
@@ -56,19 +55,20 @@ def size_of(size: SizeLike) -> Dict[str, int]:
 
 
 def check_amount(what: str, size: SizeLike) -> None:
-    """Nobody means less than 1 MiB: a unit was forgotten. `what`: the argument, as "memory"."""
+    """Refuses less than 1 MiB, because a unit was probably forgotten. `what`: the argument, such as
+    "memory"."""
     amount = size_of(size)
     if amount.get("bytes", MIB) >= MIB:
         return
     number = re.match(r"\d+", str(size))
-    # A large number was thought of as MiB, as other tools have it.
+    # A large number probably means MiB, as in other tools.
     unit = "M" if number and len(number.group()) > 2 else "G"
     raise ValueError("%s=%r is less than 1 MiB: did you mean \"%s%s\"?"
                      % (what, size, number.group() if number else "", unit))
 
 
 def capability_of(version: Union[str, float]) -> int:
-    """"8.0", 8.6 and 9 alike, as the protocol has it: 80, 86, 90."""
+    """A compute capability ("8.0", 8.6 or 9) in the form of the protocol: 80, 86, 90."""
     match = re.fullmatch(r"(\d{1,2})(?:\.(\d))?", str(version))
     if isinstance(version, bool) or match is None:
         raise ValueError("min_cc=%r is not a compute capability: write \"8.0\"" % (version,))
@@ -76,7 +76,7 @@ def capability_of(version: Union[str, float]) -> int:
 
 
 def seconds_of(time: TimeLike) -> float:
-    """"30s", "10m", "2h", "1d", "1h30m", a number of seconds, or a timedelta."""
+    """The seconds of "30s", "10m", "2h", "1d", "1h30m", a number of seconds, or a timedelta."""
     if isinstance(time, datetime.timedelta):
         return time.total_seconds()
     if isinstance(time, (int, float)) and not isinstance(time, bool):
@@ -99,7 +99,7 @@ def whole_seconds_of(time: TimeLike) -> int:
 
 
 def warning_of(warn: str) -> Tuple[int, Optional[str]]:
-    """"10m" or "10m:USR1": the seconds before the end and the signal. "0": no warning."""
+    """Parses "10m" or "10m:USR1": the seconds before the end, and the signal. "0": no warning."""
     if not isinstance(warn, str):
         raise TypeError("a warning is text such as '10m' or '10m:USR1', not %r" % (warn,))
     time, colon, signal = warn.partition(":")
@@ -117,8 +117,8 @@ _WHEN = re.compile(r"(?:([a-z]{3,}|\d{4}-\d{2}-\d{2})[ T])?(\d{1,2}):(\d{2})", r
 
 
 def time_of(when: WhenLike, now: datetime.datetime) -> datetime.datetime:
-    """"18:00" (the next one), "Fri 18:00", "tomorrow 18:00", "2026-11-30 18:00" in local time,
-    "+2h", or a datetime. `now` is aware."""
+    """The time of "18:00" (the next one), "Fri 18:00", "tomorrow 18:00" or "2026-11-30 18:00" in
+    local time, "+2h", or a datetime. `now` has a time zone."""
     if isinstance(when, datetime.datetime):
         return when.astimezone()
     if isinstance(when, str) and when.startswith("+"):
@@ -152,11 +152,11 @@ def time_of(when: WhenLike, now: datetime.datetime) -> datetime.datetime:
 
 @dataclass
 class Wishes:
-    """As the options of `gpurota run`, which gpurota(1) explains. `wait`: None waits as long as it
+    """The options of `gpurota run`, which gpurota(1) explains. `wait`: None waits as long as it
     takes, 0 does not wait.
 
-    `name` is what the lease is called, and `as_name` who of a shared account asks (--as). `near` is
-    the id of a lease.
+    `name` is the name of the lease, and `as_name` the person who uses a shared account (--as).
+    `near` is the id of a lease.
     """
 
     memory: Optional[SizeLike] = None
@@ -220,14 +220,14 @@ class Wishes:
         self.threshold()
 
     def threshold(self) -> Optional[int]:
-        """Zero is the way to say: none at all."""
+        """The threshold in bytes; None: not given. Zero means that any use counts."""
         if self.memory_threshold is None or self.memory_threshold in (0, "0"):
             return None if self.memory_threshold is None else 0
         check_amount("memory_threshold", self.memory_threshold)
         return bytes_of(self.memory_threshold)
 
     def seconds(self) -> Optional[int]:
-        """How long the lease is to last, from now on."""
+        """The length of the lease in seconds, from now on."""
         if self.until is None:
             return None if self.timeout is None else whole_seconds_of(self.timeout)
         now = datetime.datetime.now().astimezone()
@@ -265,7 +265,7 @@ class Wishes:
         return {name: value for name, value in found.items() if value is not None}
 
     def options(self) -> List[str]:
-        """The same for `gpurota run`."""
+        """The wishes as options of `gpurota run`."""
         found: List[str] = []
         values = (("--memory", self.memory), ("--gpus", self.gpus),
                   ("--soft-limit", self.soft_limit), ("--priority", self.priority),
@@ -277,7 +277,7 @@ class Wishes:
                   ("--memory-threshold", self.threshold()))
         for option, value in values:
             if value is not None:
-                found.append("%s=%s" % (option, value))  # in one word, as it may begin with a '-'
+                found.append("%s=%s" % (option, value))  # one word: the value may begin with '-'
         if self.gpu_ids is not None:
             found.append("--gpu-ids=" + ",".join(str(each) for each in self.gpu_ids))
         found += ["--swap"] * self.swap + ["--oversize"] * self.oversize

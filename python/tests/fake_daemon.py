@@ -1,4 +1,4 @@
-"""A daemon of the tests' own: it listens in a folder of the test and answers as the test says."""
+"""A daemon for tests: it listens in a folder of the test, and the test sets its answers."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def error(name: str, **parameters: Any) -> bytes:
 
 
 def more(**parameters: Any) -> bytes:
-    """An answer that others follow."""
+    """An answer that is followed by another."""
     return json.dumps({"parameters": parameters, "continues": True}).encode() + b"\0"
 
 
@@ -47,7 +47,7 @@ class FakeDaemon:
         self.path = path
         self.calls: List[Dict[str, Any]] = []
         self.handler: Handler = lambda method, parameters: None
-        self.hung_up = threading.Event()  # a client has
+        self.hung_up = threading.Event()  # set when a client has closed its connection
         self._listener: Optional[socket.socket] = None
         self._peers: List[socket.socket] = []
         self.start()
@@ -123,7 +123,7 @@ class FakeDaemon:
 
 
 class TestCase(unittest.TestCase):
-    """With a fake daemon that the module finds."""
+    """A test with a fake daemon that the module finds."""
 
     def setUp(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="gpurota-test.")
@@ -146,5 +146,5 @@ class TestCase(unittest.TestCase):
         put(value)
 
     def answer(self, **answers: List[Answer]) -> None:
-        """What each of these methods is answered, each time."""
+        """Sets the answers to every call of these methods."""
         self.daemon.handler = lambda method, _: answers.get(method)

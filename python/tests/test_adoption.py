@@ -1,5 +1,5 @@
-"""This process under a lease: what is executed, and when that is refused. Programs of their own, as
-it replaces them."""
+"""Tests of adopt(): what is executed, and when that is refused. Each test runs a program of its
+own, because adopt() replaces the program."""
 
 import json
 import os
@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Adoption(TestCase):
     def setUp(self) -> None:
         super().setUp()
-        # In the place of `gpurota`: prints the words that it is given.
+        # A program in place of `gpurota`, which prints its arguments.
         self.write("gpurota", "#!%s -IS\nimport json, signal, sys\n"
                    "print(json.dumps([sys.argv[1:], signal.getsignal(signal.SIGINT) is "
                    "signal.default_int_handler]))" % sys.executable)

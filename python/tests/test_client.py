@@ -1,4 +1,4 @@
-"""The client of the control socket: answers, errors, and what is not an answer."""
+"""Tests of the client of the control socket: answers, errors, and text that is not an answer."""
 
 import dataclasses
 import datetime

@@ -1,4 +1,4 @@
-"""map(): many commands as the items of one array, and how each ended."""
+"""Tests of map(): many commands as the items of one array, and how each ended."""
 
 import unittest
 from typing import Any, Dict, List, Optional
@@ -25,7 +25,7 @@ def counts(**some: int) -> Dict[str, int]:
 
 
 class Array:
-    """The daemon's side of one array: `states` are those that are told, one after the other."""
+    """The daemon's side of one array: ListJobs answers with each of `states` in turn."""
 
     def __init__(self, case: TestCase, items: List[Dict[str, Any]],
                  states: Optional[List[Any]] = None) -> None:

@@ -1,4 +1,4 @@
-"""Notebooks: the kernel that is installed, and the magic."""
+"""Tests for notebooks: the kernel that is installed, and the magic."""
 
 import contextlib
 import io
@@ -73,7 +73,8 @@ class FakeShell:
 
 
 class Magic(TestCase):
-    """With what it needs of IPython; the last test has the real one, where that is installed."""
+    """Tests with a fake of the parts of IPython that the magic needs; the last test uses the real
+    IPython where it is installed."""
 
     def setUp(self) -> None:
         super().setUp()

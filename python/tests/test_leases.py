@@ -1,4 +1,4 @@
-"""Leases: waiting, the commands in them, and their ends."""
+"""Tests of leases: waiting, the commands in them, and their ends."""
 
 import contextlib
 import io
@@ -29,7 +29,8 @@ class Terminal(io.StringIO):
 
 class Waiting(TestCase):
     def waits(self, *positions: int, then: Any = None) -> None:
-        """Of the first asker; who asks again gets the lease."""
+        """Sets the answers: the first Enqueue gets these positions and `then`; later ones get the
+        lease."""
         asked: List[str] = []
 
         def handler(method: str, parameters: Any) -> Optional[list]:
@@ -216,7 +217,7 @@ class Commands(TestCase):
             process.wait(0.05)
         process.terminate()
         self.assertEqual(process.wait(10), -signal.SIGTERM)
-        process.kill()  # nobody's any more
+        process.kill()  # no effect: the process has ended
         self.assertEqual(process.poll(), -signal.SIGTERM)
 
     def test_it_has_the_folder_and_the_session_that_were_asked_for(self) -> None:
@@ -360,7 +361,7 @@ class Ends(TestCase):
         assert lease is not None
         process = lease.popen(["sleep", "100"])
         spawner = lease._spawner
-        lease._control.close()  # as the collector does, which would warn here
+        lease._control.close()  # as the garbage collector does, which would print a warning here
         del lease
         self.assertEqual(process.wait(10), -signal.SIGTERM)
         self.assertEqual(spawner.wait(10), 0)

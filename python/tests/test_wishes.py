@@ -1,4 +1,4 @@
-"""Sizes and times as people write them, and what is asked for with them."""
+"""Tests of sizes and times as people write them, and of the request made from them."""
 
 import dataclasses
 import datetime
