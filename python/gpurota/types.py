@@ -37,8 +37,8 @@ class Size:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why somebody waits: one whole sentence. Clients put `time` where `text` has {time}, and add
-    nothing else. docs/design/control-protocol.md says what each code means."""
+    """The reason for a wait: one whole sentence. Clients put `time` where `text` has {time}, and
+    add nothing else. docs/design/control-protocol.md says what each code means."""
 
     # out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended,
     # ending, expired_in_use, booked, booked_open_ended, free_until, over_capacity, unreserved_use,
@@ -46,88 +46,88 @@ class Reason:
     # removed, other_filler, idle_time, resting
     code: str
     text: str
-    time: Optional[datetime.datetime] = None  # None: `text` has no place for one
-    # owner; what the waiter can do now: "starts now with --timeout 40m". Null: nothing, or far back
-    # in the queue
+    time: Optional[datetime.datetime] = None  # None: `text` has no {time}
+    # owner; what the waiting user can do now: "starts now with --timeout 40m"; None: no remedy, or
+    # the request is far back in the queue
     remedy: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Gpu:
-    index: int  # PCI order, as in nvidia-smi; of a MIG instance its place on its GPU
+    index: int  # in PCI order, as in nvidia-smi; for a MIG instance, its index on its GPU
     uuid: str
     name: str
     pci: str  # 00000000:01:00.0
-    # available, held, in_use, unreserved_use, draining, error, split. available: nobody has it but
-    # fillers, whose time is not over; held: idle, but kept for `held_for`; split: its MIG instances
-    # are given out instead
+    # available, held, in_use, unreserved_use, draining, error, split. available: no lease has it,
+    # except fillers that have not expired; held: idle, but kept for `held_for`; split: leases get
+    # its MIG instances instead
     state: str
     memory_bytes: int  # size
-    reserved_bytes: int  # promised to slices; all of it while a lease has it exclusively
+    reserved_bytes: int  # promised to slices; all memory while a lease has the GPU exclusively
     leases: List[str]  # lease_ids
-    # used without a lease: by processes, as far as NVML tells, and hidden_bytes once that is more
-    # than 1 GiB for 10 s
+    # in use without a lease: by processes that NVML shows, plus hidden_bytes once these have been
+    # more than 1 GiB for 10 s
     unreserved_bytes: int
-    # what people call it: "0"; a MIG instance "0:1", which run --gpu-ids takes
+    # the name for people, which run --gpu-ids accepts: "0", or "0:1" for a MIG instance
     label: Optional[str] = None
-    parent: Optional[str] = None  # UUID of the GPU a MIG instance is part of
-    # everybody's together: NVML's figure, or with unified memory the machine's; None: nobody can
-    # say
+    parent: Optional[str] = None  # for a MIG instance: the UUID of its GPU
+    # by all processes together: NVML's figure, or with unified memory the machine's; None: unknown
     used_bytes: Optional[int] = None
-    # what a new slice without a time limit would be given at once: fillers leave for it, and what
-    # requests that wait have planned is not in it
+    # what a new slice without a time limit would get at once: fillers leave for it, and memory
+    # planned for waiting requests is not included
     available_bytes: Optional[int] = None
-    swap_available_bytes: Optional[int] = None  # the same of a lease that takes turns
-    held_for: Optional[str] = None  # the request_id that this idle GPU is kept for
-    # when its last lease ended; None: it has one, or had none yet
+    swap_available_bytes: Optional[int] = None  # the same for a lease that takes turns
+    held_for: Optional[str] = None  # the request for which this idle GPU is kept
+    # when its last lease ended; None: it has a lease, or has never had one
     idle_since: Optional[datetime.datetime] = None
-    # of the last moments, NVML's figure; None: it tells none (MIG)
-    utilisation_percent: Optional[int] = None
-    detail: Optional[str] = None  # why it is in error, or who uses it unreserved
-    classes: Optional[List[str]] = None  # the site's classes that it is in
-    # what it takes now; None, as in all that follows: the driver does not tell
+    utilisation_percent: Optional[int] = None  # of the last moments, from NVML; None: unknown (MIG)
+    detail: Optional[str] = None  # why the GPU is in error, or who uses it without a lease
+    classes: Optional[List[str]] = None  # the site's classes that contain it
+    # the current power; None, here and in the fields below: the driver does not report it
     power_mw: Optional[int] = None
-    power_limit_mw: Optional[int] = None  # what it may take
+    power_limit_mw: Optional[int] = None  # the power limit
     temperature_celsius: Optional[int] = None
-    slowdown_celsius: Optional[int] = None  # from there on it lowers its clocks
+    slowdown_celsius: Optional[int] = None  # at this temperature the GPU lowers its clocks
     sm_clock_mhz: Optional[int] = None
     # why its clocks are lower than they could be: power, temperature, hardware, power_brake,
     # setting, sync
     clock_limits: Optional[List[str]] = None
-    ecc_uncorrected: Optional[int] = None  # errors of its memory since the driver was loaded
-    xid_errors: Optional[int] = None  # that the driver reported of it since gpurotad runs
+    ecc_uncorrected: Optional[int] = None  # uncorrected memory errors since the driver was loaded
+    # Xid errors that the driver has reported since gpurotad started
+    xid_errors: Optional[int] = None
     compute_capability: Optional[str] = None  # "9.0"
-    # GPUs that NVLink joins, directly or through others, have the same one: the smallest UUID of
-    # them
+    # the same for all GPUs that NVLink connects, directly or through others: the smallest of their
+    # UUIDs
     nvlink_group: Optional[str] = None
-    # in use, and no listed process has it, beyond what is normal there; None: not known, as beside
-    # a lease of the whole GPU
+    # memory in use that no listed process has, beyond the normal amount on this GPU; None: not
+    # known, for example while a lease has the whole GPU
     hidden_bytes: Optional[int] = None
-    freeing: Optional[bool] = None  # hidden_bytes is taken for memory of an ended program
-    # it uses the machine's memory, which programs without a GPU use as well
+    freeing: Optional[bool] = None  # true: hidden_bytes are taken for memory of an ended program
+    # the GPU uses the machine's memory, which programs without a GPU use as well
     unified: Optional[bool] = None
 
 
 @dataclass(frozen=True)
 class LeaseGpu:
-    index: int  # as a Gpu's; -1: a GPU that the driver no longer shows
+    index: int  # as in Gpu; -1: the driver no longer shows the GPU
     uuid: str
-    granted_bytes: int  # what its tenants may hold now, contexts included
+    granted_bytes: int  # the memory that its tenants may hold now, contexts included
     processes: int  # of the lease on this GPU
-    label: Optional[str] = None  # as a Gpu's; "lost" then
+    label: Optional[str] = None  # as in Gpu; "lost" if the driver no longer shows the GPU
     limit_bytes: Optional[int] = None  # None: the whole GPU, exclusively
     soft_limit_bytes: Optional[int] = None
-    # of the lease's processes on this GPU: NVML's figure, else what libgpurota counts; None: nobody
-    # can say
+    # by the lease's processes on this GPU: NVML's figure, else libgpurota's; None: unknown
     used_bytes: Optional[int] = None
-    # nothing of the lease uses this GPU, and that is a finding
+    # set if the lease does not use this GPU, and that is a finding
     unused_since: Optional[datetime.datetime] = None
-    # of limit_bytes: more than a turn can have of the GPU, so it lies in host memory
+    # the part of limit_bytes beyond what a turn can have of the GPU; it stays in host memory
     oversize_bytes: Optional[int] = None
-    # swap, while its GPUs take turns: the phase of a TurnLease; else None
+    # for a swap lease whose GPUs take turns: the phase of its TurnLease; else None
     turn: Optional[str] = None
-    turn_position: Optional[int] = None  # of a turn: 1: next; 0: it has it, or does not want it
-    moved_out_bytes: Optional[int] = None  # swap: in host memory until its next turn
+    # 1: gets the next turn; 0: has the turn, or does not want one
+    turn_position: Optional[int] = None
+    # for a swap lease: memory that is in host memory until its next turn
+    moved_out_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -144,51 +144,54 @@ class Lease:
     lease_id: str  # "L12"
     kind: str  # run, reservation, job, filler, pod, slurm
     share: str  # exclusive, slice, swap
-    # active, ending, expired. ending: its processes are being ended, or its memory is not back yet;
-    # expired: its time is over, but its programs hold memory still
+    # active, ending, expired. ending: its processes are being ended, or its memory is not free yet;
+    # expired: its time is over, but its programs still hold memory
     state: str
     uid: int
     user: str
     since: datetime.datetime
     gpus: List[LeaseGpu]
     processes: int
-    as_name: Optional[str] = None  # who of a shared account, as they said
-    ends: Optional[datetime.datetime] = None  # its enforced end; None: with what it is for
+    as_name: Optional[str] = None  # the person who uses a shared account, as given by that person
+    # the enforced end; None: ends with its command, container or other purpose
+    ends: Optional[datetime.datetime] = None
     pid: Optional[int] = None  # owner: the command's first process
     command: Optional[List[str]] = None  # owner
     note: Optional[str] = None  # owner
-    model: Optional[str] = None  # owner; read off the command line (vllm serve, --model)
-    priority: Optional[int] = None  # higher goes first in turns, and is stopped last
-    # swap: how long its turns last; None: as its GPUs say; 0: by what moving costs
+    model: Optional[str] = None  # owner; read from the command line (vllm serve, --model)
+    # leases with a higher priority get turns first, and are stopped last
+    priority: Optional[int] = None
+    # for a swap lease: the length of its turns; None: as set for its GPUs; 0: from the cost of
+    # moving its memory
     quantum_ms: Optional[int] = None
-    name: Optional[str] = None  # owner; what they call it
-    pod: Optional[Pod] = None  # kind pod: for which container it is, once that is known
-    allocation: Optional[str] = None  # owner; kind pod: as AcquireForPod
-    warn_seconds: Optional[int] = None  # as of its LeaseRequest; None: its programs are not warned
+    name: Optional[str] = None  # owner; the name that the owner gave it
+    pod: Optional[Pod] = None  # kind pod: its container, once that is known
+    allocation: Optional[str] = None  # owner; kind pod: as in AcquireForPod
+    warn_seconds: Optional[int] = None  # as in its LeaseRequest; None: its programs get no warning
     warn_signal: Optional[str] = None
-    # by then it has to leave for a booking; None: it is not known to leave
+    # when it has to leave for a booking, at the latest; None: no booking is known
     leaves: Optional[datetime.datetime] = None
 
 
 @dataclass(frozen=True)
 class JobRun:
-    """One run of a job that is over. `reason`: exited, signalled (`code` says which), stopped,
-    timeout, over-limit, lease-lost, booking, cannot-start, reboot, unknown."""
+    """One ended run of a job. `reason`: exited, signalled (`code` says which), stopped, timeout,
+    over-limit, lease-lost, booking, cannot-start, reboot, unknown."""
 
     ended: datetime.datetime
     reason: str
     code: int
     started: Optional[datetime.datetime] = None  # None: it never ran
     detail: Optional[str] = None
-    # the most GPU memory that its lease used, all its GPUs together; None: nobody knows
+    # the most GPU memory that its lease used on all GPUs together; None: unknown
     max_used_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
 class ItemCounts:
-    """How many items of an array are how far. `done`: ended with exit status 0; `unknown`: nobody
-    saw the end; `cancelled`: by a person, before the end or before the start; `waiting`: not
-    started, or to be started again."""
+    """The number of items of an array in each state. `done`: ended with exit status 0; `unknown`:
+    the end was not seen; `cancelled`: by a person, before the end or before the start; `waiting`:
+    not started, or to be started again."""
 
     running: int
     done: int
@@ -206,13 +209,13 @@ class JobItem:
     index: int
     state: str
     runs: List[JobRun]  # the last ones, newest last
-    detail: Optional[str] = None  # as that of Job
-    command: Optional[List[str]] = None  # of an array of commands
-    since: Optional[datetime.datetime] = None  # of the run that is on
-    max_used_bytes: Optional[int] = None  # of the run that is on, as in JobRun
+    detail: Optional[str] = None  # as in Job
+    command: Optional[List[str]] = None  # for an array of commands
+    since: Optional[datetime.datetime] = None  # of the current run
+    max_used_bytes: Optional[int] = None  # of the current run, as in JobRun
     lease_id: Optional[str] = None
     request_id: Optional[str] = None  # while it waits in the queue
-    position: Optional[int] = None  # there
+    position: Optional[int] = None  # in the queue
 
 
 @dataclass(frozen=True)
@@ -220,34 +223,35 @@ class Job:
     name: str
     uid: int
     user: str
-    # stopped, waiting, running, stopping, backing-off, finished, failed, cancelled (another job has
-    # ended so that this one cannot start)
+    # stopped, waiting, running, stopping, backing-off, finished, failed, cancelled (this job cannot
+    # start, because of the way in which another job has ended)
     state: str
     command: List[str]
     options: List[str]
     workdir: str  # empty: the user's home
     variables: List[str]  # the names only
     restart: str
-    after: List[str]  # jobs that are started before it at boot
+    after: List[str]  # jobs that are started before this job at boot
     failures: int  # in a row
     runs: List[JobRun]  # the last ones, newest last
-    # what it waits for, why it is being stopped, or which administrator stopped it
+    # the reason of a wait or a stop, or the administrator who stopped the job
     detail: Optional[str] = None
-    after_success: Optional[List[str]] = None  # jobs that have to end well before it starts
-    after_end: Optional[List[str]] = None  # jobs that have to end before it starts
-    output: Optional[str] = None  # where what it prints goes: file (a log of its own), journal
-    tty: Optional[bool] = None  # what it prints goes to a terminal
-    since: Optional[datetime.datetime] = None  # of the run that is on
-    max_used_bytes: Optional[int] = None  # of the run that is on, as in JobRun
+    # jobs that must end successfully before this job starts
+    after_success: Optional[List[str]] = None
+    after_end: Optional[List[str]] = None  # jobs that must end before this job starts
+    output: Optional[str] = None  # where the job's output goes: file (a log of its own), journal
+    tty: Optional[bool] = None  # the job's output is a terminal
+    since: Optional[datetime.datetime] = None  # of the current run
+    max_used_bytes: Optional[int] = None  # of the current run, as in JobRun
     lease_id: Optional[str] = None
     request_id: Optional[str] = None  # while it waits in the queue
-    position: Optional[int] = None  # there
-    # while it waits in the queue: why; `detail` has the same as text, its time by this machine's
+    position: Optional[int] = None  # in the queue
+    # why the job waits in the queue; `detail` has the same as text, with the time of this machine's
     # clock
     wait_reason: Optional[Reason] = None
-    array: Optional[str] = None  # an array: the indices of its items, "1-50"
-    at_once: Optional[int] = None  # an array: so many items run at most at the same time
-    items: Optional[ItemCounts] = None  # an array
+    array: Optional[str] = None  # for an array: the indices of its items, "1-50"
+    at_once: Optional[int] = None  # for an array: the most items that run at the same time
+    items: Optional[ItemCounts] = None  # for an array
 
 
 @dataclass(frozen=True)
@@ -258,21 +262,21 @@ class Variable:
 
 @dataclass(frozen=True)
 class FairShare:
-    """How much GPU time a user has had, where the site orders the queue by that: what is
-    `half_life_seconds` old counts half. Less `used_seconds` for each of `weight` goes first; where
-    there is a group, its members' together is compared first."""
+    """The GPU time that a user has used, if the site orders the queue by use: use that is
+    `half_life_seconds` old counts half. The user with the smaller quotient of `used_seconds` and
+    `weight` goes first; if there are groups, the quotients of the groups are compared first."""
 
     used_seconds: int
     weight: int
     half_life_seconds: int
-    group: Optional[str] = None  # None: the user stands for themselves
+    group: Optional[str] = None  # None: the user is compared without a group
     group_used_seconds: Optional[int] = None
     group_weight: Optional[int] = None
 
 
 @dataclass(frozen=True)
 class Passing:
-    """A request that is ahead of another though it came later."""
+    """A request that is ahead of an earlier one."""
 
     request_id: str
     user: str
@@ -281,80 +285,83 @@ class Passing:
 
 @dataclass(frozen=True)
 class Request:
-    """Somebody who waits for a lease."""
+    """A request that waits for a lease."""
 
     request_id: str  # "R7"
     position: int  # from 1
-    kind: str  # of the lease it will be
+    kind: str  # of its lease
     uid: int
     user: str
     since: datetime.datetime
     gpus: int  # how many
-    free: int  # of them free now, for this request
-    planned: List[int]  # indices of the GPUs it will start on, as things stand; idle ones are held
-    reason: str  # wait_reason as text, its time by this machine's clock
+    free: int  # the number of GPUs that are free for this request now
+    # indices of the GPUs on which it will start, as far as known now; idle ones are held
+    planned: List[int]
+    reason: str  # wait_reason as text, with the time of this machine's clock
     as_name: Optional[str] = None
-    gpu_ids: Optional[List[str]] = None  # which, if they were named: UUIDs
+    gpu_ids: Optional[List[str]] = None  # the GPUs that were named; None: any
     memory: Optional[Size] = None
-    seconds: Optional[int] = None  # its enforced end, from its start on
-    planned_labels: Optional[List[str]] = None  # what people call them
-    # when it starts at the latest, as things stand; None: nobody knows
+    seconds: Optional[int] = None  # the enforced end of the lease, counted from its start
+    planned_labels: Optional[List[str]] = None  # their names for people
+    # the latest start, as far as known now; None: unknown
     expected: Optional[datetime.datetime] = None
-    next: Optional[str] = None  # of an older daemon: goes behind the reason
-    next_at: Optional[datetime.datetime] = None  # of an older daemon
-    pid: Optional[int] = None  # owner: who waits
+    next: Optional[str] = None  # from an older daemon only: text to append to `reason`
+    next_at: Optional[datetime.datetime] = None  # from an older daemon only
+    pid: Optional[int] = None  # owner: the process that waits
     command: Optional[List[str]] = None  # owner
     note: Optional[str] = None  # owner
-    swap: Optional[bool] = None  # to take turns
+    swap: Optional[bool] = None  # share in turns
     oversize: Optional[bool] = None
-    gpu_type: Optional[str] = None  # as asked for
+    gpu_type: Optional[str] = None  # as requested
     min_memory_bytes: Optional[int] = None
     min_cc: Optional[int] = None
-    name: Optional[str] = None  # owner; what they call it
-    gpu_class: Optional[str] = None  # as asked for
-    fair_share: Optional[FairShare] = None  # of its user; None: the order is that of coming
-    passed_by: Optional[Passing] = None  # the nearest ahead of it that came later; None: nobody
-    # it has waited for so long that nobody who comes later goes first
-    overdue: Optional[bool] = None
-    wait_reason: Optional[Reason] = None  # None: of an older daemon
+    name: Optional[str] = None  # owner; the name that the owner gave it
+    gpu_class: Optional[str] = None  # as requested
+    # of its user; None: the queue is in the order of arrival
+    fair_share: Optional[FairShare] = None
+    # the nearest later request that is ahead of this one; None: none
+    passed_by: Optional[Passing] = None
+    overdue: Optional[bool] = None  # it has waited for so long that no later request overtakes it
+    wait_reason: Optional[Reason] = None  # None: from an older daemon
 
 
 @dataclass(frozen=True)
 class Booking:
-    """GPUs that somebody will have from a time on: a reservation that has not begun. When it begins
-    it is a lease, and no booking any more."""
+    """A reservation that has not begun: GPUs that are kept for a user from a later time on. At its
+    beginning, the booking becomes a lease."""
 
-    request_id: str  # "R7": what Cancel takes
+    request_id: str  # "R7": for Cancel
     uid: int
     user: str
     made: datetime.datetime
     begins: datetime.datetime
     ends: datetime.datetime
-    gpu_ids: List[str]  # the UUIDs of the GPUs that are kept for it
-    labels: List[str]  # what people call them
+    gpu_ids: List[str]  # the GPUs that are kept for it
+    labels: List[str]  # their names for people
     as_name: Optional[str] = None
-    memory: Optional[Size] = None  # of each; None: the whole GPU
-    trouble: Optional[str] = None  # wait_reason as text, its time by this machine's clock
+    memory: Optional[Size] = None  # of each GPU; None: the whole GPU
+    trouble: Optional[str] = None  # wait_reason as text, with the time of this machine's clock
     note: Optional[str] = None  # owner
-    wait_reason: Optional[Reason] = None  # why it has not begun, though its time has come
-    # leases without a stated end leave when it begins, not when it is used
+    wait_reason: Optional[Reason] = None  # why it has not begun although its time has come
+    # leases without a stated end leave when the booking begins, not when it is used
     on_time: Optional[bool] = None
-    # its time has come; leases without a stated end go on there until its owner uses it
+    # the booking's time has come, but leases without a stated end continue on its GPUs until its
+    # owner uses the booking
     waits_for_use: Optional[bool] = None
 
 
 @dataclass(frozen=True)
 class Container:
-    """As the engine's control groups name it."""
+    """A container, as named by the control groups of its engine."""
 
-    # docker, podman, nerdctl, containerd, crio, lxc, kubernetes. kubernetes: of which engine its
-    # group does not say
+    # docker, podman, nerdctl, containerd, crio, lxc, kubernetes. kubernetes: the group does not
+    # name the engine
     engine: str
-    container_id: str  # 64 hex digits; LXC: its name; empty: only the pod is known
-    pod: Optional[str] = None  # Kubernetes' UID of it
-    # as people call it; of a pod's container NAMESPACE/POD/CONTAINER; None: not known
+    container_id: str  # 64 hex digits; for LXC: its name; empty: only the pod is known
+    pod: Optional[str] = None  # the pod's UID
+    # the name for people; for a pod's container: NAMESPACE/POD/CONTAINER; None: not known
     name: Optional[str] = None
-    image: Optional[str] = None  # as whoever started it called the image; None: not known
+    image: Optional[str] = None  # the image as named at the container's start; None: not known
 
 
 @dataclass(frozen=True)
@@ -366,51 +373,52 @@ class Process:
     pid: Optional[int] = None  # owner
     uid: Optional[int] = None  # None: ended between two samples, or hidden
     user: Optional[str] = None
-    gpu_label: Optional[str] = None  # as a Gpu's label
-    # NVML's figure, else what libgpurota counts; None: nobody can say
-    used_bytes: Optional[int] = None
+    gpu_label: Optional[str] = None  # the label of the Gpu
+    used_bytes: Optional[int] = None  # NVML's figure, else libgpurota's; None: unknown
     lease_id: Optional[str] = None
     command: Optional[List[str]] = None  # owner
-    container: Optional[Container] = None  # owner; None: in none
-    # owner; hooked allocations so far (a hint from the process itself)
+    container: Optional[Container] = None  # owner; None: not in a container
+    # owner; allocations through libgpurota so far, as reported by the process itself
     allocations: Optional[int] = None
     refusals: Optional[int] = None  # owner
-    unhooked: Optional[int] = None  # owner; driver functions it got that libgpurota does not know
-    unhooked_names: Optional[List[str]] = None  # owner; the first few of them
-    # absent, silent, away. what libgpurota does in a process that a limit is for and that is no
-    # tenant. absent: not loaded, or not told to limit it; silent: loaded and told, and does not (a
-    # finding not_limited); away: welcomed by an earlier daemon
+    # owner; driver functions that the process looked up and libgpurota does not know
+    unhooked: Optional[int] = None
+    unhooked_names: Optional[List[str]] = None  # owner; the first of these functions
+    # absent, silent, away. the state of libgpurota in a process that has a limit but is not a
+    # tenant. absent: not loaded, or without a lease to enforce; silent: loaded with a lease, but
+    # has never connected (a finding not_limited); away: was connected to an earlier daemon
     library: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class FoundProcess:
     pid: int
-    # NVML's figure, else what libgpurota counts; None: nobody can say
-    used_bytes: Optional[int] = None
-    command: Optional[List[str]] = None  # None: gone or hidden
-    container: Optional[Container] = None  # None: in none
+    used_bytes: Optional[int] = None  # NVML's figure, else libgpurota's; None: unknown
+    command: Optional[List[str]] = None  # None: the process has ended, or is hidden
+    container: Optional[Container] = None  # None: not in a container
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What the watch found: a use of a GPU that does not agree with the leases."""
+    """A finding of the watch: use of a GPU that does not agree with the leases."""
 
-    # unreserved_use, foreign_use, over_limit, unused, not_limited. foreign_use: of a GPU that
-    # somebody else has whole; not_limited: libgpurota is loaded there to hold a limit, and does not
+    # unreserved_use, foreign_use, over_limit, unused, not_limited. foreign_use: use of a GPU that
+    # another user has exclusively; not_limited: libgpurota is loaded to enforce a limit, but does
+    # not enforce it
     kind: str
     gpu: int
     gpu_uuid: str
-    since: datetime.datetime  # unused: the last use
+    since: datetime.datetime  # for unused: the last use
     process_count: int
     action: str  # report, notify, stop
-    # a container's process: what an engine starts for a command is not in its lease
+    # the processes are in a container: a process that an engine starts for a command is not in the
+    # command's lease
     container: bool
-    # foreign_use: whose GPU it is; over_limit, unused, not_limited: which
+    # foreign_use: the lease that has the GPU; over_limit, unused, not_limited: the lease itself
     lease_id: Optional[str] = None
-    uid: Optional[int] = None  # on whose account; None: owner unknown
+    uid: Optional[int] = None  # the user concerned; None: unknown
     user: Optional[str] = None
-    # by its processes, as far as it is known; None: of none of them
+    # by its processes, as far as known; None: known for none of them
     used_bytes: Optional[int] = None
     perhaps_of: Optional[str] = None  # the lease whose command may have started that container
     processes: Optional[List[FoundProcess]] = None  # owner
@@ -418,7 +426,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Event:
-    event_id: int  # grows with time
+    event_id: int  # later events have greater ids
     time: datetime.datetime
     # lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued,
     # request_granted, request_cancelled, call_denied, grant_denied, finding_begun, finding_ended,
@@ -426,14 +434,14 @@ class Event:
     # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble,
     # gpu_set, filler_resumed, booking_made, booking_moved, booking_begun, booking_cancelled,
     # booking_missed, access_set, access_mended, job_changed, filler_changed. job_changed,
-    # filler_changed: by an administrator, of somebody else
+    # filler_changed: an administrator has changed another user's
     type: str
-    count: int  # how many times; repeated denials are told as one
+    count: int  # the number of times; repeated denials are one event
     message: str  # one sentence
     lease_id: Optional[str] = None
     gpu: Optional[int] = None
     gpu_uuid: Optional[str] = None
-    uid: Optional[int] = None  # on whose account
+    uid: Optional[int] = None  # the user concerned
     user: Optional[str] = None
     finding: Optional[str] = None  # its kind
     used_bytes: Optional[int] = None
@@ -443,7 +451,7 @@ class Event:
 
 @dataclass(frozen=True)
 class TurnLease:
-    """A swap lease on one GPU. Of several processes everything is the sum."""
+    """A swap lease on one GPU. Amounts are sums over all its processes."""
 
     lease_id: str
     uid: int
@@ -451,25 +459,29 @@ class TurnLease:
     priority: int
     phase: str  # holding, waiting, entering, leaving
     waits_for: str  # nothing, its turn, its memory, the last holder's work, …: a few words
-    position: int  # 1: next; 0: it does not wait
-    quantum_ms: int  # of its next turn
+    position: int  # 1: gets the next turn; 0: does not wait
+    quantum_ms: int  # the length of its next turn
     limit_bytes: int
     resident_bytes: int
     out_bytes: int  # in host memory
-    wired_bytes: int  # that cannot be moved
-    behind: Optional[str] = None  # the lease_id that has the turn
-    pid: Optional[int] = None  # owner: the process that cannot answer
-    earliest: Optional[datetime.datetime] = None  # when that may end, if nobody yields before
-    own_quantum_ms: Optional[int] = None  # that was set for this lease; 0: by what moving costs
+    wired_bytes: int  # memory that cannot be evicted
+    behind: Optional[str] = None  # the lease that has the turn
+    pid: Optional[int] = None  # owner: the process that does not answer
+    earliest: Optional[datetime.datetime] = None  # when the wait may end, if no lease yields before
+    # as set for this lease; 0: from the cost of moving its memory
+    own_quantum_ms: Optional[int] = None
     soft_limit_bytes: Optional[int] = None
-    above_soft_limit: Optional[bool] = None  # it stands behind all that are not
-    oversize_bytes: Optional[int] = None  # of limit_bytes: what it may have in host memory for good
-    hosted_bytes: Optional[int] = None  # and has
-    coming_bytes: Optional[int] = None  # of neither resident_bytes nor out_bytes: being moved back
-    # host memory that its programs say they have pinned, so that its memory moves fast
+    above_soft_limit: Optional[bool] = None  # leases that are not above their soft limits go first
+    # the part of limit_bytes that may stay in host memory, also during its turns
+    oversize_bytes: Optional[int] = None
+    hosted_bytes: Optional[int] = None  # the memory of oversize_bytes in use
+    # being moved back to the GPU; counted in neither resident_bytes nor out_bytes
+    coming_bytes: Optional[int] = None
+    # host memory that its programs report as pinned, for fast moves
     pinned_bytes: Optional[int] = None
     may_pin_bytes: Optional[int] = None  # host memory that its programs may pin now
-    # of its memory: what may have to move before long. Pinning more than that is of no use
+    # the part of its memory that may have to move soon: pinning more host memory than this is
+    # useless
     may_move_bytes: Optional[int] = None
 
 
@@ -477,13 +489,14 @@ class TurnLease:
 class TurnSwitch:
     time: datetime.datetime
     to: str
-    in_bytes: int  # moved since the switch before: each byte is in one
+    # moved to the GPU since the previous switch; each byte is counted in one switch only
+    in_bytes: int
     out_bytes: int
-    clean_bytes: int  # of these: they did not have to be copied
-    # from the last holder's drained work to the next one's open gates; with what was given up
-    # between
+    clean_bytes: int  # the part of out_bytes that did not have to be copied
+    # from the end of the last holder's work to the opening of the next holder's gates, including
+    # turns that were given up in between
     microseconds: int
-    from_: Optional[str] = None  # lease_id; None: nobody had the turn before
+    from_: Optional[str] = None  # None: no lease had the turn before
 
 
 @dataclass(frozen=True)
@@ -491,20 +504,20 @@ class TurnGpu:
     index: int
     uuid: str
     mode: str  # auto, on, off
-    takes_turns: bool  # now; else everybody there runs
-    capacity_bytes: int  # what slices leave of it
+    takes_turns: bool  # false: all leases run at the same time
+    capacity_bytes: int  # the memory that slices leave to leases in turns
     used_bytes: int
-    deficit_bytes: int  # too little for all to be there at once
+    deficit_bytes: int  # how much is missing for all leases to be in GPU memory at once
     waiting: List[str]  # lease_ids, in order
     leases: List[TurnLease]
     switches: List[TurnSwitch]  # the last ones, newest last
-    quantum_ms: Optional[int] = None  # None: from the cost of moving
+    quantum_ms: Optional[int] = None  # None: from the cost of moving memory
     holder: Optional[str] = None  # lease_id
-    # these four count since the daemon started: times that memory was moved out,
+    # how often memory was evicted, since the daemon started like the next three fields
     evictions: Optional[int] = None
-    evicted_bytes: Optional[int] = None  # what was,
-    restored_bytes: Optional[int] = None  # what came back,
-    handovers: Optional[int] = None  # and turns that went from one lease to another
+    evicted_bytes: Optional[int] = None  # memory that was evicted
+    restored_bytes: Optional[int] = None  # memory that was restored
+    handovers: Optional[int] = None  # turns that passed from one lease to another
 
 
 @dataclass(frozen=True)
@@ -513,14 +526,14 @@ class AcquireReply:
 
     lease: Lease
     environment: List[Variable]  # to set for the command
-    preload: Optional[str] = None  # library to put first into LD_PRELOAD; None when none is needed
+    preload: Optional[str] = None  # the library to put first into LD_PRELOAD; None: none is needed
 
 
 @dataclass(frozen=True)
 class StartReply:
     """What Start answers."""
 
-    # None where there is no cgroup v2 to write to: followed by pidfds instead
+    # None: there is no writable cgroup v2, and the daemon follows processes by pidfds instead
     cgroup: Optional[str] = None
 
 
@@ -529,12 +542,14 @@ class HoldReply:
     """What Hold answers."""
 
     lease: Lease
-    # finished, released, lost, expired, booking. how it ended; booking: somebody uses one of its
-    # GPUs
+    # finished, released, lost, expired, booking. how the lease ended; booking: a booking of one of
+    # its GPUs is used
     ended: Optional[str] = None
-    reason: Optional[str] = None  # one sentence for the user: who released it, or why it was lost
-    notice: Optional[str] = None  # something to tell the user now; the lease has not changed
-    # so many processes its command had left running, which were ended with it; None: none
+    # one sentence for the user: who released the lease, or why it was lost
+    reason: Optional[str] = None
+    notice: Optional[str] = None  # text to show to the user now; the lease has not changed
+    # the number of processes that its command left running and that were ended with the lease;
+    # None: none
     left_behind: Optional[int] = None
 
 
@@ -557,8 +572,8 @@ class EnqueueReply:
     """What Enqueue answers."""
 
     environment: List[Variable]
-    request: Optional[Request] = None  # while it waits
-    lease: Optional[Lease] = None  # at last
+    request: Optional[Request] = None  # while the request waits
+    lease: Optional[Lease] = None  # in the last answer
     preload: Optional[str] = None
 
 
@@ -591,8 +606,8 @@ class ListTurnsReply:
     """What ListTurns answers."""
 
     gpus: List[TurnGpu]
-    host_budget_bytes: int  # for evicted memory
-    host_out_bytes: int  # that is evicted now
+    host_budget_bytes: int  # the most host memory for evicted memory
+    host_out_bytes: int  # memory that is evicted now
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ std::string reply_json(const typename Method::Reply& reply, bool continues = fal
 template <class Item>
 std::string item_json(const Item& item);
 // `text` with `items`, which are separated by commas, put into its first list of the name `list`.
-// That list must be empty.
+// The list must be empty before.
 std::string with_items(std::string text, std::string_view list, std::string_view items);
 
 std::string error_json(const WireError& error);
