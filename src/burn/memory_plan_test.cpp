@@ -91,7 +91,7 @@ TEST(MemoryPlan, WaitsAfterARefusal) {
   EXPECT_EQ(gpu.held, gib(70));
 }
 
-TEST(MemoryPlan, OfLittleMemoryHasSmallChunks) {
+TEST(MemoryPlan, LittleMemoryIsTakenInSmallChunks) {
   EXPECT_EQ(MemoryPlan(mib(64), gib(8)).chunk(), mib(8));
   EXPECT_EQ(MemoryPlan(mib(1), gib(8)).chunk(), mib(2));
 }

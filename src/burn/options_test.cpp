@@ -62,7 +62,7 @@ TEST(BurnDuration, HasUnits) {
   EXPECT_EQ(*parse_duration("250ms"), milliseconds(250));
 }
 
-TEST(BurnDuration, OfNothingOrForEverIsRefused) {
+TEST(BurnDuration, ZeroOrInfiniteIsRefused) {
   for (const char* text : {"", "s", "0", "0s", "-1s", "1x", "1.2.3s", "99999d", "1e9", "nan"}) {
     EXPECT_FALSE(parse_duration(text)) << text;
   }

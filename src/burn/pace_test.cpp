@@ -13,7 +13,7 @@ TEST(Pace, ArrivesAtTheTargetOnAFastAndOnASlowGpu) {
   }
 }
 
-TEST(Pace, DoesAtLeastOneThingAndNeverMoreThanItsMost) {
+TEST(Pace, AmountStaysBetweenOneAndItsMaximum) {
   Pace pace(12, 8);
   for (int i = 0; i < 20; ++i) pace.on_measured(pace.amount(), 1'000);
   EXPECT_EQ(pace.amount(), 1U);

@@ -16,7 +16,7 @@ TEST(Reference, EveryStepCounts) {
   EXPECT_NE(expected_results(kSteps), expected_results(kSteps - 2));
 }
 
-TEST(Reference, TheFirstStepIsTheMapItSaysItIs) {
+TEST(Reference, FirstStepMatchesTheMap) {
   // The first step by hand from lane 0's first orbit, 0.25. About the hash, the test only checks
   // that it changes with the number of steps.
   const float one = 3.99F * 0.25F * 0.75F;

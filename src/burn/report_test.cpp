@@ -30,7 +30,7 @@ TEST(BurnReport, ShowsRatesSinceTheLastLine) {
   EXPECT_THAT(line, HasSubstr("no errors  64 C  612 W"));
 }
 
-TEST(BurnReport, SaysNothingOfChecksWhereNothingIsChecked) {
+TEST(BurnReport, OmitsChecksIfNothingIsChecked) {
   EXPECT_EQ(progress_line(busy(), {}, true), "GPU 1  10 s  70 GiB held  64 C  612 W");
 }
 

@@ -55,7 +55,7 @@ TEST_F(ConnectionTest, AnErrorOfTheDaemonArrivesWithItsCode) {
   EXPECT_EQ(reply.error().message, "all 8 GPUs are taken");
 }
 
-TEST_F(ConnectionTest, AReplyThatIsNoneIsAnError) {
+TEST_F(ConnectionTest, MalformedReplyIsAnError) {
   daemon_.on_call([](const proto::Call&) { return std::optional<std::string>("nonsense"); });
   const auto reply = open().call(proto::GetInfo{});
   ASSERT_FALSE(reply);
@@ -90,7 +90,7 @@ TEST_F(ConnectionTest, AStreamGivesEachAnswerAndNeverWaits) {
   EXPECT_EQ(last->reply.ended, proto::Ended::kReleased);
 }
 
-TEST_F(ConnectionTest, ADaemonThatGoesAwayIsGone) {
+TEST_F(ConnectionTest, CallToAStoppedDaemonFailsWithGone) {
   Connection connection = open();
   ASSERT_TRUE(connection.call(proto::GetInfo{}));
   daemon_.stop();
@@ -123,7 +123,7 @@ TEST_F(ConnectionTest, ACallThatMayHaveDoneSomethingIsNotSentTwice) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(ConnectionTest, ADaemonThatAlwaysHangsUpIsNotAskedForEver) {
+TEST_F(ConnectionTest, DaemonThatAlwaysHangsUpIsNotRetriedForever) {
   std::atomic<int> calls{0};
   daemon_.on_call([&](const proto::Call&) -> std::optional<std::string> {
     ++calls;
@@ -137,7 +137,7 @@ TEST_F(ConnectionTest, ADaemonThatAlwaysHangsUpIsNotAskedForEver) {
 
 // The lease that the connection held has ended with it, so the next call must not be answered as if
 // the lease still existed.
-TEST_F(ConnectionTest, AConnectionThatALeaseHangsOnIsNotReplaced) {
+TEST_F(ConnectionTest, ConnectionThatHoldsALeaseIsNotReplaced) {
   Connection connection = open();
   ASSERT_TRUE(connection.call(proto::Acquire{}));
   daemon_.on_call([](const proto::Call&) { return std::optional<std::string>(std::string()); });

@@ -40,7 +40,7 @@ TEST_F(ReasonText, IsTheDaemonsSentenceWithTheTimeOfTheReader) {
             "--timeout 40m");
 }
 
-TEST_F(ReasonText, OfAnOlderDaemonIsItsOwn) {
+TEST_F(ReasonText, TextOfAnOlderDaemonIsKept) {
   request_.wait_reason.reset();
   EXPECT_EQ(reason_with_remedy(request_, kNow), "as an older daemon says it");
   proto::Job job;

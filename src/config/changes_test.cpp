@@ -25,7 +25,7 @@ std::vector<std::string> changed(const std::string& before, const std::string& a
   return lines;
 }
 
-TEST(ConfigChanges, EachIsTheKeyAndBothValues) {
+TEST(ConfigChanges, HaveTheKeyAndBothValues) {
   EXPECT_THAT(
       changed("[limits.user.alice]\nmemory = \"8G\"\ngpus = 2\n",
               "grace = \"90s\"\n[limits.user.alice]\nmemory = \"16G\"\n[limits]\nhours = "
@@ -34,7 +34,7 @@ TEST(ConfigChanges, EachIsTheKeyAndBothValues) {
                   "limits.user.alice.gpus: 2 → not set", "limits.user.alice.memory: 8G → 16G"));
 }
 
-TEST(ConfigChanges, TheSameWrittenOtherwiseIsNone) {
+TEST(ConfigChanges, SameValueInAnotherSpellingIsNoChange) {
   EXPECT_THAT(changed("grace = \"60s\"\n[limits]\nmemory = \"8G\"\n",
                       "grace = \"1m\"\n[limits]\nmemory = \"8192M\"\n"),
               IsEmpty());

@@ -41,7 +41,7 @@ TEST_F(ConfigFiles, PathThatIsNotARegularFileIsRefused) {
   EXPECT_EQ(load("/dev/null", true).mistake_count(), 0u);
 }
 
-TEST_F(ConfigFiles, APipeInTheFilesPlaceHoldsNobodyUp) {
+TEST_F(ConfigFiles, PipeInPlaceOfAFileDoesNotBlock) {
   ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
   EXPECT_THAT(mistakes_text(load(file, true)), HasSubstr("it is a pipe"));
 }

@@ -72,7 +72,7 @@ TEST(ConfigNames, UnavailableUserDirectoryIsReported) {
       ::testing::ElementsAre("f:1: group: cannot look up the group 'slow': the directory is down"));
 }
 
-TEST(ConfigNames, ThereIsNothingToSayOfAConfigurationWithoutNames) {
+TEST(ConfigNames, ConfigurationWithoutNamesHasNoMistakes) {
   EXPECT_THAT(told("grace = \"1s\"\n"), ::testing::IsEmpty());
 }
 

@@ -24,7 +24,7 @@ std::string refused(const std::string& text) {
   return config ? "taken" : config.error().message;
 }
 
-TEST(NotifyFields, WithoutTheSectionUsersHearOnTheirTerminalsOnly) {
+TEST(NotifyFields, DefaultNoticesGoToTerminalsOnly) {
   const Notify none = *read("");
   EXPECT_TRUE(none.command.empty());
   EXPECT_FALSE(none.mail);
@@ -69,7 +69,7 @@ TEST(NotifyFields, ProgramNeedsAnAbsolutePath) {
   EXPECT_THAT(refused("sendmail = \"sendmail\""), HasSubstr("absolute path"));
 }
 
-TEST(NotifyFields, NothingGetsIntoHeadersOrIntoCurlsConfigurationByANewLine) {
+TEST(NotifyFields, NewLinesCannotInjectHeadersOrCurlOptions) {
   EXPECT_THAT(refused("webhook = \"https://a/\\noutput = /etc/passwd\""),
               HasSubstr("it is not a URL"));
   EXPECT_THAT(refused("webhook = \"file:///etc/passwd\""), HasSubstr("it is not a URL"));
@@ -77,7 +77,7 @@ TEST(NotifyFields, NothingGetsIntoHeadersOrIntoCurlsConfigurationByANewLine) {
   EXPECT_THAT(refused("mail_domain = \"a b\""), HasSubstr("is not a domain"));
 }
 
-TEST(NotifyFields, AWrongEventNamesAllThatThereAre) {
+TEST(NotifyFields, UnknownEventListsTheKnownOnes) {
   const std::string why = refused("events = [\"endsoon\"]");
   EXPECT_THAT(why, HasSubstr("there is no event 'endsoon'"));
   for (const NoticeKind kind : kNoticeKinds) EXPECT_THAT(why, HasSubstr(to_string(kind)));
@@ -92,7 +92,7 @@ TEST(NotifyFields, TimesAndNumbersHaveBounds) {
   EXPECT_THAT(refused("before_end = []"), HasSubstr("taken"));
 }
 
-TEST(NotifyFields, AWebhookIsNeverShownButThatItIsAnotherOneIs) {
+TEST(NotifyFields, WebhookIsHiddenButItsChangeIsShown) {
   const auto shown = [](const std::string& url, const std::string& header) {
     const Loaded loaded = parse(
         {{"f", "[notify]\nwebhook = \"" + url + "\"\nwebhook_headers = [\"" + header + "\"]\n"}});

@@ -23,7 +23,7 @@ std::string error_of(std::string_view text) {
   return result ? "" : result.error().message;
 }
 
-TEST(Config, AnEmptyFileIsTheDefaults) { EXPECT_EQ(*parse("", "f"), Config{}); }
+TEST(Config, EmptyFileGivesTheDefaults) { EXPECT_EQ(*parse("", "f"), Config{}); }
 
 TEST(Config, TakesEverySetting) {
   const auto config = parse(R"(
@@ -53,7 +53,7 @@ program_notices = false
 }
 
 // No surprises by default; docs/design/queue.md gives the reasons for the defaults.
-TEST(Config, ByDefaultNothingIsLimitedButWhatKeepsGpusFromOthersWithoutUse) {
+TEST(Config, DefaultsLimitOnlyHoldingUnusedGpus) {
   const UserLimits limits = default_limits();
   EXPECT_EQ(limits.gpus, UserLimits::kUnlimited);
   EXPECT_EQ(limits.duration, UserLimits::kUnlimitedTime);
@@ -276,7 +276,7 @@ executable = "/usr/bin/Xorg"
   EXPECT_EQ(config->audit_size_per_user, mib(1));
 }
 
-TEST(Config, ASizeMayBeNothing) {
+TEST(Config, SizeMayBeZero) {
   const auto config = parse("unreserved_threshold = \"0\"\naudit_size_per_user = 0", "f");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->unreserved_threshold, Bytes());
@@ -356,7 +356,7 @@ TEST(Config, ReadsLimitsOfBookings) {
   EXPECT_EQ(config->bookings.all_share_percent, 80);
 }
 
-TEST(Config, AWrongWordOfBookingsIsNamed) {
+TEST(Config, InvalidWordInBookingsIsReported) {
   EXPECT_THAT(error_of("[bookings]\nopen_ended = \"until\""),
               HasSubstr("'until' is not known here: write \"until-booking\" or \"wait\""));
   EXPECT_THAT(error_of("[bookings]\nuser_share = 0"), HasSubstr("from 1 to 100"));
@@ -396,7 +396,7 @@ TEST(Config, ShowsTheBaselineOfOneGpu) {
   EXPECT_EQ(found->value, "2G");
 }
 
-TEST(Config, LeavesAPartOfUnifiedMemory) {
+TEST(Config, ReadsTheReserveOfUnifiedMemory) {
   EXPECT_EQ(parse("", "f")->unified_reserve, (SizeSpec{Bytes(), 10}));
   EXPECT_EQ(parse("unified_reserve = \"12G\"\n", "f")->unified_reserve, (SizeSpec{gib(12), 0}));
 }

@@ -39,7 +39,7 @@ TEST(CdiSpec, HasNoEmptyListsWhichEnginesRefuse) {
   EXPECT_FALSE(given.contains("deviceNodes"));
 }
 
-TEST(CdiSpec, NoTwoUsersComeToOneName) {
+TEST(CdiSpec, NamesOfDifferentUsersNeverCollide) {
   EXPECT_EQ(own_cdi_name("alice", "web"), "alice.web");
   EXPECT_EQ(own_cdi_name("first.last", "web"), "first..last.web");
   EXPECT_NE(own_cdi_name("mal", "lory.web"), own_cdi_name("mal.lory", "web"));
@@ -59,7 +59,7 @@ TEST(CdiSpec, NoTwoUsersComeToOneName) {
   }
 }
 
-TEST(CdiSpec, ANameThatAnEngineWouldRefuseIsNone) {
+TEST(CdiSpec, NameThatAnEngineWouldRefuseIsInvalid) {
   EXPECT_TRUE(is_cdi_name("L12"));
   EXPECT_TRUE(is_cdi_name("alice.web-2"));
   EXPECT_TRUE(is_cdi_name("1000"));

@@ -33,18 +33,18 @@ TEST_F(ContainerNameTest, UnknownContainerHasNoName) {
   EXPECT_EQ(read(), ContainerName()) << "another container";
 }
 
-TEST_F(ContainerNameTest, OfDocker) {
+TEST_F(ContainerNameTest, IsReadFromDocker) {
   write("var/lib/docker/containers/" + kId + "/config.v2.json", kDocker);
   EXPECT_EQ(read(), (ContainerName{"web", "alpine:3"}));
 }
 
-TEST_F(ContainerNameTest, OfDockerWhoseFolderTheSiteHasMoved) {
+TEST_F(ContainerNameTest, IsReadFromAMovedDockerFolder) {
   write("etc/docker/daemon.json", R"({"data-root": "/big/docker"})");
   write("big/docker/containers/" + kId + "/config.v2.json", kDocker);
   EXPECT_EQ(read().name, "web");
 }
 
-TEST_F(ContainerNameTest, OfDockerWithRemappedUsers) {
+TEST_F(ContainerNameTest, IsReadFromDockerWithRemappedUsers) {
   write("var/lib/docker/100000.100000/containers/" + kId + "/config.v2.json", kDocker);
   EXPECT_EQ(read().name, "web");
 }
@@ -54,17 +54,17 @@ std::string listed(const std::string& id) {
          R"(","names":["web"],"metadata":"{\"image-name\":\"docker.io/library/alpine:3\",\"name\":\"web\"}"}])";
 }
 
-TEST_F(ContainerNameTest, OfPodman) {
+TEST_F(ContainerNameTest, IsReadFromPodman) {
   write("var/lib/containers/storage/overlay-containers/containers.json", listed(kId));
   EXPECT_EQ(read(), (ContainerName{"web", "docker.io/library/alpine:3"}));
 }
 
-TEST_F(ContainerNameTest, OfPodmanThatRemovesItAtItsEnd) {
+TEST_F(ContainerNameTest, IsReadFromPodmanForATemporaryContainer) {
   write("run/containers/storage/vfs-containers/volatile-containers.json", listed(kId));
   EXPECT_EQ(read().name, "web");
 }
 
-TEST_F(ContainerNameTest, OfAPodByContainerd) {
+TEST_F(ContainerNameTest, IsReadFromContainerdForAPod) {
   write("run/containerd/io.containerd.runtime.v2.task/k8s.io/" + kId + "/config.json",
         R"({"annotations":{"io.kubernetes.cri.container-name":"main",
             "io.kubernetes.cri.sandbox-name":"train-0","io.kubernetes.cri.sandbox-namespace":"lab",
@@ -72,14 +72,14 @@ TEST_F(ContainerNameTest, OfAPodByContainerd) {
   EXPECT_EQ(read(), (ContainerName{"lab/train-0/main", "registry/torch:2"}));
 }
 
-TEST_F(ContainerNameTest, OfAPodByCrio) {
+TEST_F(ContainerNameTest, IsReadFromCrioForAPod) {
   write("run/containers/storage/overlay-containers/" + kId + "/userdata/config.json",
         R"({"annotations":{"io.kubernetes.container.name":"main","io.kubernetes.pod.name":"train-0",
             "io.kubernetes.pod.namespace":"lab","io.kubernetes.cri-o.ImageName":"torch:2"}})");
   EXPECT_EQ(read(), (ContainerName{"lab/train-0/main", "torch:2"}));
 }
 
-TEST_F(ContainerNameTest, ADockerContainerIsNoPodByItsAnnotations) {
+TEST_F(ContainerNameTest, AnnotationsDoNotMakeADockerContainerAPod) {
   const std::string pod = R"({"annotations":{"io.kubernetes.cri.container-name":"etcd",
       "io.kubernetes.cri.sandbox-name":"etcd","io.kubernetes.cri.sandbox-namespace":"kube-system",
       "nerdctl/name":"kube-system/etcd/etcd"}})";
@@ -89,20 +89,20 @@ TEST_F(ContainerNameTest, ADockerContainerIsNoPodByItsAnnotations) {
   EXPECT_EQ(read().name, "web");
 }
 
-TEST_F(ContainerNameTest, APodThatIsNotNamedWholeIsNotNamed) {
+TEST_F(ContainerNameTest, IncompletePodNameIsIgnored) {
   write("run/containerd/io.containerd.runtime.v2.task/k8s.io/" + kId + "/config.json",
         R"({"annotations":{"io.kubernetes.cri.container-name":"main"}})");
   EXPECT_EQ(read(), ContainerName());
 }
 
-TEST_F(ContainerNameTest, LinksOfTheMachineLeadToFilesOfTheMachine) {
+TEST_F(ContainerNameTest, LinksAreResolvedBelowTheRoot) {
   write("data/docker/containers/" + kId + "/config.v2.json", kDocker);
   fs::create_directories(root() / "var/lib");
   fs::create_symlink("/data/docker", root() / "var/lib/docker");
   EXPECT_EQ(read().name, "web");
 }
 
-TEST_F(ContainerNameTest, FilesThatAreNotAsExpectedSayNothing) {
+TEST_F(ContainerNameTest, MalformedFileGivesNoName) {
   const std::string file = "var/lib/docker/containers/" + kId + "/config.v2.json";
   for (const char* const text : {"", "{", "[]", "{}", R"({"Name":7,"Config":[]})",
                                  R"({"Name":"/x\u001b[31m","Config":{"Image":"a b"}})"}) {
@@ -113,7 +113,7 @@ TEST_F(ContainerNameTest, FilesThatAreNotAsExpectedSayNothing) {
   EXPECT_EQ(read(), ContainerName());
 }
 
-TEST_F(ContainerNameTest, ListsThatAreNotAsExpectedSayNothing) {
+TEST_F(ContainerNameTest, MalformedListGivesNoName) {
   const std::string file = "var/lib/containers/storage/overlay-containers/containers.json";
   for (const std::string& text :
        {std::string("{}"), std::string("[7, []]"), R"([{"id":")" + kId + R"("}])",
@@ -123,7 +123,7 @@ TEST_F(ContainerNameTest, ListsThatAreNotAsExpectedSayNothing) {
   }
 }
 
-TEST(ContainerNameByMonitor, OfItsOwnContainerOnly) {
+TEST(ContainerNameByMonitor, IsReadOnlyForTheMonitorsOwnContainer) {
   const std::vector<std::string> command{"conmon", "-c", kId, "-u", kId, "-n", "web", "--full"};
   EXPECT_EQ(name_by_monitor(command, kId), "web");
   EXPECT_EQ(name_by_monitor(command, std::string(64, 'b')), "");

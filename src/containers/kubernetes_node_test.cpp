@@ -49,7 +49,7 @@ TEST(KubernetesNode, WithoutKubeletThereIsNothing) {
   EXPECT_THAT(node.plugins, IsEmpty());
 }
 
-TEST(KubernetesNode, AFileOfASocketThatNobodyListensAtIsNoPlugin) {
+TEST(KubernetesNode, SocketWithoutAListenerIsNotAPlugin) {
   const testing::TempDir dir;
   const fs::path kubelet = fs::path(dir.path()) / "kubelet", plugins = kubelet / "device-plugins";
   const Fd of_kubelet = listener_at(plugins / "kubelet.sock");
@@ -115,7 +115,7 @@ TEST(KubernetesNode, SeesWhetherThePluginHasGivenDevicesSinceKubeletStarted) {
   EXPECT_FALSE(sees());
 }
 
-TEST(KubernetesNode, HasKubeletsFileOfClaims) {
+TEST(KubernetesNode, ReadsKubeletsFileOfClaims) {
   const testing::TempDir dir;
   const fs::path kubelet = fs::path(dir.path()) / "kubelet";
   write(kubelet / "device-plugins" / "x", "");

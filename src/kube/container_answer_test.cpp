@@ -64,7 +64,7 @@ TEST(ContainerAnswer, LeavesTheGpusToNvidiasRuntime) {
   EXPECT_EQ(answer.variables.at("CUDA_VISIBLE_DEVICES"), "0");
 }
 
-TEST(ContainerAnswer, NamesThemAsNvidiasDescriptionDoes) {
+TEST(ContainerAnswer, NamesGpusAsNvidiasDescriptionDoes) {
   const auto answer = answer_of(Resource::kMemory, {GpuUuid{"GPU-1"}}, GpuGiver::kCdi);
   EXPECT_EQ(answer.cdi_devices, Words{"nvidia.com/gpu=1"});
   EXPECT_TRUE(answer.device_files.empty());

@@ -34,7 +34,7 @@ TEST_F(MachineTest, FindsAGpuByTheDriversFormOfItsAddress) {
             (PciPlace{"0000:1b:00.0", "pci0000:16", 1}));
 }
 
-TEST_F(MachineTest, ALargeDomainIsKeptAndTheFirstRootIsTheRoot) {
+TEST_F(MachineTest, LargePciDomainIsKeptAndTheFirstRootIsUsed) {
   add("10000:01:00.0", "pci0000:16/0000:16:00.5/pci10000:00/10000:00:02.0", "0");
   EXPECT_EQ(read_pci_place("00010000:01:00.0", root()).address, "00010000:01:00.0");
   add("0000:02:00.0", "pci0000:16/0000:16:00.5/pci10000:00", "0");

@@ -140,7 +140,7 @@ TEST_F(ANode, EndsTheLeaseOfAContainerThatNeitherKubeletNorAnyProcessKnows) {
   EXPECT_EQ(endings.front().lease, LeaseId{1});
 }
 
-TEST_F(ANode, AListThatIsOlderThanTheContainerSaysNothingOfIt) {
+TEST_F(ANode, ListOlderThanTheContainerIsIgnored) {
   const TimePoint asked = now_;
   now_ += seconds(1);
   start({"GPU-a::0"});
@@ -186,7 +186,7 @@ TEST_F(ANode, EndsTheLeaseOfAPodThatIsListedAndHasNoControlGroupAnyMore) {
   EXPECT_TRUE(node_->pods().empty()) << "it is told nothing any more";
 }
 
-TEST_F(ANode, APodWhoseProcessesAreOnAGpuHasNotEndedWhateverItsGroup) {
+TEST_F(ANode, PodWithProcessesOnAGpuHasNotEnded) {
   start({"GPU-a::0"});
   list({pod_with({"GPU-a::0"})});
   see_process("pod-uid");
@@ -194,7 +194,7 @@ TEST_F(ANode, APodWhoseProcessesAreOnAGpuHasNotEndedWhateverItsGroup) {
   EXPECT_TRUE(node_->take_endings().empty());
 }
 
-TEST_F(ANode, KnowsWhichPodItIsAfterARestart) {
+TEST_F(ANode, RemembersThePodAfterARestart) {
   start({"GPU-a::0"});
   list({pod_with({"GPU-a::0"})});
   see_process("pod-uid");
@@ -204,7 +204,7 @@ TEST_F(ANode, KnowsWhichPodItIsAfterARestart) {
   EXPECT_TRUE(node_->wants_pod_groups());
 }
 
-TEST_F(ANode, TellsPodsOnceItKnowsWhichTheyAre) {
+TEST_F(ANode, ListsPodsOnceTheirUidIsKnown) {
   start({"GPU-a::0"});
   list({pod_with({"GPU-a::0"})});
   EXPECT_TRUE(node_->pods().empty());
@@ -258,7 +258,7 @@ TEST_F(ANode, LeavesLeasesOfOtherPluginsAlone) {
   EXPECT_TRUE(node_->take_endings().empty());
 }
 
-TEST_F(ANode, SaysWhenItHasLostWhatItKnewOfAContainer) {
+TEST_F(ANode, StartOfAForgottenContainerIsRefusedWithTheRemedy) {
   const auto order = node_->pre_start(Resource::kMemory, {"GPU-a::5"});
   ASSERT_FALSE(order);
   EXPECT_NE(order.error().message.find("delete the pod"), std::string::npos);
@@ -317,7 +317,7 @@ TEST_F(ANode, OffersNothingTwiceWhileALeaseBegins) {
   EXPECT_EQ(healthy(Resource::kMemory), 4u) << "the daemon was not heard since";
 }
 
-TEST_F(ANode, ADaemonThatIsAwayForLongHasNothingToGive) {
+TEST_F(ANode, NothingIsOfferedWhenTheDaemonIsAwayForLong) {
   start({"GPU-a::0"});
   const Error away{Code::kUnavailable, 0, "away"};
   node_->on_daemon(tl::unexpected(away));

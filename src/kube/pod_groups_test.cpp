@@ -30,19 +30,19 @@ TEST_F(PodGroups, AreFoundAsBothOfKubeletsDriversMakeThem) {
   EXPECT_EQ(read_pod_groups(dir_.path()).value(), (Uids{"1b4e-7", "2c-8", "3d-9", "4e-1"}));
 }
 
-TEST_F(PodGroups, AreThereWhereOneTreeHasThem) {
+TEST_F(PodGroups, AreFoundInAnyCgroupTree) {
   add("memory/kubepods/poda-1");
   add("systemd/kubepods/podb-2");
   add("cpu");
   EXPECT_EQ(read_pod_groups(dir_.path()).value(), (Uids{"a-1", "b-2"}));
 }
 
-TEST_F(PodGroups, OfANodeWithoutPodsAreNone) {
+TEST_F(PodGroups, NodeWithoutPodsHasNone) {
   add("kubepods.slice/kubepods-burstable.slice");
   EXPECT_EQ(read_pod_groups(dir_.path()).value(), Uids{});
 }
 
-TEST_F(PodGroups, AreNotKnownWhereKubeletHasNone) {
+TEST_F(PodGroups, AreUnknownWithoutKubeletsGroups) {
   EXPECT_EQ(read_pod_groups(dir_.path()).error().code, Code::kNotFound);
   add("user.slice");
   EXPECT_EQ(read_pod_groups(dir_.path()).error().code, Code::kNotFound);

@@ -51,7 +51,7 @@ class Writer {
 };
 int plain(int value, Clock::time_point) { return value; }
 
-TEST(AStream, TellsTheNewestToEveryone) {
+TEST(AStream, SendsTheNewestValueToEveryStream) {
   Published<int> published;
   Streams streams;
   Context context;
@@ -84,7 +84,7 @@ TEST(AStream, ResendsOnlyCurrentMessages) {
   stream.join();
 }
 
-TEST(AStream, EndsWhenNobodyTakesIt) {
+TEST(AStream, EndsWhenAWriteFails) {
   Published<int> published;
   Streams streams;
   Context context;
@@ -93,7 +93,7 @@ TEST(AStream, EndsWhenNobodyTakesIt) {
   EXPECT_TRUE(streams.tell(published, context, writer, plain));
 }
 
-TEST(AStream, IsOneOfABoundedNumber) {
+TEST(AStream, NumberOfStreamsIsLimited) {
   Published<int> published;
   Streams streams;
   Context context;

@@ -24,7 +24,7 @@ TEST(Wish, MemoryOfTwoGpusIsRefusedWithTheRemedy) {
   EXPECT_NE(wish.error().message.find("delete the pod"), std::string::npos);
 }
 
-TEST(Wish, WholeGpusAreTheirLease) {
+TEST(Wish, WholeGpusMakeAnExclusiveLease) {
   const auto wish = lease_wish(Resource::kGpu, devices_of(Resource::kGpu, {"a", "b"}), {});
   ASSERT_TRUE(wish);
   EXPECT_EQ(wish->gpu_ids->size(), 2u);

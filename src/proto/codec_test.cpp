@@ -60,7 +60,7 @@ void expect_call_survives() {
   EXPECT_TRUE(again->more);
 }
 
-TEST(Call, EveryMethodSurvivesTheWay) {
+TEST(Call, EveryMethodSurvivesTheRoundTrip) {
 #define GPUROTA_TEST_METHOD(M) expect_call_survives<M>();
   GPUROTA_FOR_EACH_METHOD(GPUROTA_TEST_METHOD)
 }
@@ -98,7 +98,7 @@ TEST(Call, FlagsAreRead) {
   EXPECT_EQ(refusal(R"({"method":"dev.gpurota.Doctor","upgrade":true})").subject, "upgrade");
 }
 
-TEST(Call, ARefusedOnewayCallIsKnownAsOne) {
+TEST(Call, RefusedOnewayCallIsMarkedOneway) {
   const auto got = parse_call(R"({"method":"dev.gpurota.Nothing","oneway":true})");
   ASSERT_FALSE(got.has_value());
   EXPECT_TRUE(got.error().oneway);
@@ -293,7 +293,7 @@ TEST(Reply, TextThatIsNotUtf8IsReplaced) {
 }
 
 // A tenant's page may contain anything: one wrong number must not invalidate the whole answer.
-TEST(Reply, ANumberThatIsTooLargeIsTheLargestThereIs) {
+TEST(Reply, TooLargeNumberIsWrittenAsTheMaximum) {
   ListProcesses::Reply sent;
   Process& process = sent.processes.emplace_back();
   process.allocations = UINT64_MAX;
@@ -307,7 +307,7 @@ TEST(Reply, ANumberThatIsTooLargeIsTheLargestThereIs) {
   EXPECT_EQ(document_json<ListProcesses>(sent).find("18446744073709551615"), std::string::npos);
 }
 
-TEST(Reply, ANumberThatDoesNotFitIsTheNearestThatDoes) {
+TEST(Reply, NumberOutOfRangeIsReadAsTheNearest) {
   const std::string good = reply_json<Update>({a_lease()});
   const std::string field = "\"processes\":";
   for (const auto& [number, wanted] :
@@ -363,7 +363,7 @@ TEST(Reply, WordsOfANewerDaemonAreUnknownNotErrors) {
   EXPECT_EQ(got->reply.ended, Ended::kUnknown);
 }
 
-TEST(Reply, AnAnswerThatIsNotOneSaysWhere) {
+TEST(Reply, MalformedReplyNamesThePlace) {
   for (const auto& [text, word] : std::vector<std::pair<std::string, std::string>>{
            {"x", "JSON"},
            {"{}", "'gpus'"},

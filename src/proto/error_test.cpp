@@ -61,7 +61,7 @@ TEST(WireError, AnErrorOfANewerDaemonStillSaysSomething) {
   EXPECT_NE(to_error(answer.error()).message.find("dev.gpurota.Whatever"), std::string::npos);
 }
 
-TEST(WireError, AnErrorWithWrongTypesInItIsReadAsFarAsItGoes) {
+TEST(WireError, ErrorWithWrongTypesIsReadAsFarAsPossible) {
   const auto answer = parse_reply<Status>(
       R"({"error":"dev.gpurota.NoGpu","parameters":{"message":7,"free":"x","total":3,"wait_reason":{"code":1}}})");
   ASSERT_FALSE(answer.has_value());

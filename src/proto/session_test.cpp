@@ -7,7 +7,7 @@
 namespace gpurota::proto {
 namespace {
 
-TEST(CallBySession, BringsItsToken) {
+TEST(CallBySession, CarriesItsToken) {
   EXPECT_EQ(parse_call(call_json(Status{}, false, "3.secret"))->session, "3.secret");
   EXPECT_EQ(parse_call(call_json(Status{}))->session, "");
   for (const char* session : {"1", "true", "[]", "{\"a\":1}"}) {

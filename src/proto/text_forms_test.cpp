@@ -12,7 +12,7 @@ TEST(LeaseIdText, ReadsWhatIsWritten) {
   }
 }
 
-TEST(RequestIdText, IsNotALease) {
+TEST(RequestIdText, RefusesALeaseId) {
   EXPECT_EQ(parse_request_id("R7"), RequestId{7});
   EXPECT_FALSE(parse_request_id("L7"));
   EXPECT_FALSE(parse_lease_id("R7"));

@@ -68,7 +68,7 @@ TEST(FakeEventLoop, PollsRealDescriptorsAndSurvivesTheSourceEndingItself) {
   EXPECT_EQ(loop.watched_fds(), 0u);
 }
 
-TEST(FakeEventLoop, TellsOfWritableOnlyWhenAsked) {
+TEST(FakeEventLoop, ReportsWritableOnlyIfRequested) {
   FakeEventLoop loop;
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

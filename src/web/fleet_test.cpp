@@ -18,7 +18,7 @@ std::string mistake(const char* text) {
   return peer ? "" : peer.error().message;
 }
 
-TEST(Peer, IsANameAndThePageOfAMachine) {
+TEST(Peer, IsParsedAsANameAndAUrl) {
   EXPECT_EQ(*parse_peer("gpu2=https://10.0.0.2:9836/"), (Peer{"gpu2", "https://10.0.0.2:9836/"}));
   EXPECT_EQ(*parse_peer("https://gpu2.example.org"),
             (Peer{"gpu2.example.org", "https://gpu2.example.org/"}));
@@ -35,7 +35,7 @@ TEST(Peer, MissingPeerHasAReason) {
   }
 }
 
-TEST(Peer, IsOpenWhereOthersCanListenIn) {
+TEST(Peer, IsOpenIfOthersCanEavesdrop) {
   EXPECT_TRUE(is_open(*parse_peer("http://192.0.2.7:9836")));
   EXPECT_TRUE(is_open(*parse_peer("http://localhost.example.org")));
   for (const char* closed :

@@ -33,7 +33,7 @@ TEST(HistoryJson, GapsAreNullAndAllListsHaveOneLength) {
   EXPECT_THAT(text, HasSubstr("\"power_mw\":[null,null,null]"));
 }
 
-TEST(HistoryJson, NothingRecordedAndNonsenseAreShort) {
+TEST(HistoryJson, EmptyOrInvalidHistoryIsShort) {
   proto::History::Reply history;
   EXPECT_THAT(history_json(history), HasSubstr("\"steps\":0,\"gpus\":[]"));
   history.gpus.resize(1);

@@ -42,7 +42,7 @@ TEST(HttpRequest, AmbiguousRequestIsRefused) {
   }
 }
 
-TEST(HttpRequest, IsNotWaitedForWithoutEnd) {
+TEST(HttpRequest, TooLongHeadIsRefused) {
   EXPECT_FALSE(parse_request(std::string(kLongestHead - 1, 'a')));
   const auto request = parse_request(std::string(kLongestHead, 'a'));
   ASSERT_TRUE(request);
@@ -61,7 +61,7 @@ TEST(HttpRequest, APostIsReadWithItsBodyAndNoMore) {
   EXPECT_FALSE((*request)->header("cookie"));
 }
 
-TEST(HttpRequest, AHeaderThatIsThereTwiceIsNone) {
+TEST(HttpRequest, RepeatedHeaderIsIgnored) {
   const auto request = parse_request("GET / HTTP/1.1\r\nOrigin: a\r\norigin: b\r\n\r\n");
   ASSERT_TRUE(request && *request);
   EXPECT_FALSE((*request)->header("origin"));
@@ -79,7 +79,7 @@ TEST(HttpRequest, ABodyWhoseEndOthersMightSeeElsewhereIsRefused) {
   }
 }
 
-TEST(HttpRequest, TellsWhatTheReaderHasAndCanRead) {
+TEST(HttpRequest, HeadersForCachingAndGzipAreRead) {
   const auto read = [](const std::string& headers) {
     return **parse_request("GET / HTTP/1.1\r\n" + headers + "\r\n");
   };
@@ -111,7 +111,7 @@ TEST(HttpResponse, AFileMayBeKeptUntilItChanges) {
   EXPECT_THAT(text, HasSubstr("\r\nContent-Encoding: gzip\r\n"));
 }
 
-TEST(HttpResponse, TellsItsLengthAndThatItIsTheLast) {
+TEST(HttpResponse, HasItsLengthAndClosesTheConnection) {
   const std::string text = response_text({404, "nothing\n"}, false);
   EXPECT_THAT(text, HasSubstr("HTTP/1.1 404 Not Found\r\n"));
   EXPECT_THAT(text, HasSubstr("\r\nConnection: close\r\nContent-Length: 8\r\n"));

@@ -34,7 +34,7 @@ TEST(KnownSessions, FullTableRemovesASessionOfTheUserWithMost) {
   EXPECT_EQ(sessions.take_call("alice's other", kStart + 2s), Call::kTaken);
 }
 
-TEST(KnownSessions, OfOnesOwnTheOneUsedLongestAgoGoes) {
+TEST(KnownSessions, LeastRecentlyUsedSessionOfTheUserIsRemoved) {
   KnownSessions sessions;
   for (std::size_t i = 0; i < KnownSessions::kMostOfUser; ++i) {
     sessions.add(std::to_string(i), kAlice, kStart + i * 1s);
@@ -45,7 +45,7 @@ TEST(KnownSessions, OfOnesOwnTheOneUsedLongestAgoGoes) {
   EXPECT_EQ(sessions.take_call("1", kStart + 1h), Call::kUnknown);
 }
 
-TEST(KnownSessions, ASessionCallsSoFastAndNoFaster) {
+TEST(KnownSessions, CallRateOfASessionIsLimited) {
   KnownSessions sessions;
   sessions.add("s", kAlice, kStart);
   for (int i = 0; i < KnownSessions::kCallsAtOnce; ++i) {

@@ -33,7 +33,7 @@ Snapshot a_snapshot() {
   return snapshot;
 }
 
-TEST(Metrics, TellOfEachGpu) {
+TEST(Metrics, HaveSeriesForEachGpu) {
   const std::string text = metrics_text(a_snapshot(), kNow);
   EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_memory_used_bytes{gpu=\"0\"} 2147483648\n"));
   EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_leases{gpu=\"0\"} 1\n"));
@@ -107,7 +107,7 @@ TEST(Metrics, TheSeriesOfAMachineDoNotGrowWithItsUsers) {
   EXPECT_THAT(text, HasSubstr("gpurota_events_total{type=\"lease_made\"} 998\n"));
 }
 
-TEST(Metrics, TheQueueTellsHowLongItIsAndHowOld) {
+TEST(Metrics, HaveLengthAndAgeOfTheQueue) {
   Snapshot snapshot = a_snapshot();
   for (const int waited : {30, 10}) {
     proto::Request& request = snapshot.queue.requests.emplace_back();
@@ -188,7 +188,7 @@ TEST(Metrics, TwoInstancesOfAMigGpuAreTwoSeries) {
   EXPECT_THAT(text, HasSubstr("gpurota_gpu_leases{gpu=\"0\",mig_uuid=\"MIG-b\"} 0\n"));
 }
 
-TEST(Metrics, HowLongTheLoopTookIsInSecondsWhereTheDaemonTellsIt) {
+TEST(Metrics, LoopTimeIsInSecondsIfTheDaemonReportsIt) {
   Snapshot snapshot = a_snapshot();
   EXPECT_THAT(metrics_text(snapshot, kNow), Not(HasSubstr("gpurota_loop")));
   snapshot.health.loop_longest_us = 1250000;
@@ -225,7 +225,7 @@ TEST(Metrics, ContainersHaveSeriesThatJoinWithThoseOfTheCluster) {
   EXPECT_THAT(text, HasSubstr("pod=\"" + longest + "\"")) << "one that is cut cannot be joined";
 }
 
-TEST(Metrics, PodsWithoutAnEndHaveSeriesWithOne) {
+TEST(Metrics, NumberOfPodSeriesIsLimited) {
   Snapshot snapshot = a_snapshot();
   snapshot.status.leases.clear();
   for (std::uint64_t i = 1; i <= kMostPodSeries + 7; ++i) {

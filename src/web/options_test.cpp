@@ -15,7 +15,7 @@ std::string mistake(std::vector<std::string> words) {
   return options ? "" : options.error().message;
 }
 
-TEST(Options, WithoutAnyItListensAtThisMachineOnly) {
+TEST(Options, DefaultListensOnLoopbackOnly) {
   const auto options = parse_options({});
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->listen, (ListenAddress{"127.0.0.1", 9836}));

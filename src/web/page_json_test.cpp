@@ -90,7 +90,7 @@ TEST(PageJson, UserTextIsNoMarkup) {
   EXPECT_EQ(text.find('\n'), std::string::npos);
 }
 
-TEST(PageJson, ADaemonThatDoesNotAnswerIsSaid) {
+TEST(PageJson, SilentDaemonIsReported) {
   EXPECT_EQ(now_json(std::nullopt, kNow, PageLevel::kTotals, "link"),
             "{\"time\":\"1970-01-01T00:16:40.000Z\",\"level\":\"totals\",\"sign_in\":\"link\","
             "\"machines\":1,"

@@ -28,7 +28,7 @@ class ProxyTest : public ::testing::Test {
   const std::string secret = "0123456789abcdef0123456789abcdef";
 };
 
-TEST_F(ProxyTest, WithoutOneNobodyIsNamed) {
+TEST_F(ProxyTest, WithoutAProxyNoUserIsNamed) {
   const Proxy none;
   EXPECT_FALSE(none.is_used());
   EXPECT_EQ(*none.user_of(request("192.0.2.7", {{"x-remote-user", "alice"}})), "");
@@ -55,7 +55,7 @@ TEST_F(ProxyTest, HeaderOfAnUntrustedPeerIsAnError) {
   EXPECT_FALSE(proxy->user_of(request("192.0.2.7", {{"x-remote-user", ""}})));
 }
 
-TEST_F(ProxyTest, AtAnAddressOfThisMachineItShowsASecret) {
+TEST_F(ProxyTest, ProxyOnThisMachineMustShowASecret) {
   const Proxy::Options open{
       .peers = {"127.0.0.1"}, .user_header = "X-Remote-User", .secret_file = {}};
   const auto refused = Proxy::make(open);

@@ -67,7 +67,7 @@ TEST(Totals, CountEachGpuThatCanBeHadOnce) {
   EXPECT_EQ(totals.models[0].free, 1);
 }
 
-TEST(Totals, NameUsersOnlyWhereTheyMayAndNothingElseOfTheirs) {
+TEST(Totals, NameUsersOnlyIfAllowedAndNothingElseAboutThem) {
   EXPECT_THAT(totals_json(totals_of(a_machine(), false)), Not(HasSubstr("alice")));
   const std::string named = totals_json(totals_of(a_machine(), true));
   EXPECT_THAT(named, HasSubstr(R"("users":["alice","bob"])"));
@@ -112,7 +112,7 @@ TEST(Totals, ForeignAnswerIsRefusedWithTheReason) {
   EXPECT_THAT(mistake(changed("\"models\":[", "\"models\":[7,")), HasSubstr("'models'"));
 }
 
-TEST(Totals, MoreUsersThanThereMayBeAreLeftOut) {
+TEST(Totals, UsersBeyondTheLimitAreLeftOut) {
   std::string many = "[\"alice\"";
   for (int i = 0; i < 2000; ++i) many += ",\"u\"";
   const auto totals = parse_totals(changed("[\"alice\"", many));

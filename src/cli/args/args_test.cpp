@@ -48,7 +48,7 @@ TEST(RunArguments, EveryOptionIsRead) {
   EXPECT_EQ(run.command, (Words{"python", "-v", "x"}));
 }
 
-TEST(RunArguments, AWarningIsATimeAndPerhapsASignal) {
+TEST(RunArguments, WarningIsATimeWithAnOptionalSignal) {
   const auto warning = [](const std::string& text) {
     return options_of<RunOptions>({"run", "--warn", text, "--", "a"}).warning;
   };
@@ -85,7 +85,7 @@ TEST(RunArguments, WordsAfterDoubleDashAreTheCommandUnchanged) {
   EXPECT_EQ(options_of<RunOptions>(words).command, command);
 }
 
-TEST(RunArguments, AForgottenDashGetsTheCorrectedLine) {
+TEST(RunArguments, MissingDashGetsTheCorrectedLine) {
   EXPECT_TRUE(says(refused({"run", "--memory", "8G", "python", "a b.py", "--epochs", "3"}),
                    "gpurota run --memory 8G -- python 'a b.py' --epochs 3"));
   EXPECT_TRUE(says(refused({"run", "make", "--", "-j"}), "gpurota run -- make -- -j"));
@@ -155,7 +155,7 @@ TEST(Arguments, LeasesAreNamedWithOrWithoutTheL) {
   EXPECT_TRUE(says(refused_args({"L7", "--format", "lxc"}), "apptainer"));
 }
 
-TEST(Arguments, ReleaseTakesOneWayOfNaming) {
+TEST(Arguments, ReleaseRefusesTwoWaysOfNamingLeases) {
   EXPECT_TRUE(options_of<ReleaseOptions>({"release", "--all"}).all);
   EXPECT_EQ(options_of<ReleaseOptions>({"release", "--gpu-ids", "0,1"}).gpu_ids, (Words{"0", "1"}));
   EXPECT_TRUE(says(refused({"release", "L1", "--all"}), "only one"));
@@ -171,7 +171,7 @@ TEST(Arguments, UpdateNeedsALeaseAndSomethingToChange) {
   EXPECT_EQ(refused({"update", "L1"}).exit_code, kExitUsage);
 }
 
-TEST(Arguments, HelpWinsOverMistakesBehindIt) {
+TEST(Arguments, HelpIgnoresMistakesAfterIt) {
   EXPECT_EQ(options_of<HelpOptions>({"run", "--help"}).topic, "run");
   EXPECT_EQ(options_of<HelpOptions>({"update", "-h"}).topic, "update");
   EXPECT_EQ(options_of<HelpOptions>({"help", "ps"}).topic, "ps");
@@ -191,7 +191,7 @@ TEST(Arguments, AProgramInPlaceOfACommandIsShownHowToRun) {
   EXPECT_TRUE(says(refused({"status", "--frob"}), "'--frob'"));
 }
 
-TEST(Arguments, ASlipOfTheFingerIsAskedAbout) {
+TEST(Arguments, MistypedCommandGetsASuggestion) {
   for (const auto& [word, meant] :
        std::vector<std::pair<std::string, std::string>>{{"statsu", "status"},
                                                         {"STATUS", "status"},
@@ -221,7 +221,7 @@ TEST(Arguments, TheCorrectedLineIsOneThatWorks) {
             "there is no command 'extend': did you mean 'update LEASE --for TIME'?");
 }
 
-TEST(Arguments, AMistypedActionIsAskedAbout) {
+TEST(Arguments, MistypedActionGetsASuggestion) {
   for (const auto& [command, word, meant] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
            {"job", "lst", "job list"},
@@ -236,7 +236,7 @@ TEST(Arguments, AMistypedActionIsAskedAbout) {
   EXPECT_TRUE(says(refused({"job", "frob"}), "use add, add-each, list"));
 }
 
-TEST(Arguments, AnOptionOfAJobIsAskedAboutToo) {
+TEST(Arguments, MistypedJobOptionGetsASuggestion) {
   for (const char* action : {"add", "update"}) {
     EXPECT_TRUE(says(refused({"job", action, "web", "--restrat", "always", "--", "true"}),
                      "'--restrat': did you mean --restart?"));
@@ -245,7 +245,7 @@ TEST(Arguments, AnOptionOfAJobIsAskedAboutToo) {
   }
 }
 
-TEST(Arguments, AValueOutOfAFewWordsIsOneOfThem) {
+TEST(Arguments, ValueOfAChoiceMustBeOneOfItsWords) {
   EXPECT_TRUE(says(refused({"job", "add", "web", "--restart", "daily", "--", "true"}),
                    "--restart: 'daily' is not no, on-failure or always"));
   EXPECT_TRUE(says(refused({"job", "update", "web", "--output=mail"}), "is not file or journal"));
@@ -255,7 +255,7 @@ TEST(Arguments, AValueOutOfAFewWordsIsOneOfThem) {
   EXPECT_EQ(options_of<SetOptions>({"set", "-i", "0", "--turns=on"}).turns, "on");
 }
 
-TEST(Arguments, AmountsWithoutAUnitAreAskedAbout) {
+TEST(Arguments, AmountWithoutAUnitGetsASuggestion) {
   for (const Words& words :
        {Words{"run", "--memory", "8", "--", "a"}, Words{"reserve", "-m", "8"},
         Words{"update", "L1", "--memory", "8"}, Words{"job", "add", "web", "-m", "8", "--", "a"},
@@ -268,7 +268,7 @@ TEST(Arguments, AmountsWithoutAUnitAreAskedAbout) {
   EXPECT_EQ(options_of<RunOptions>({"run", "-m", "1048576", "--", "a"}).memory->bytes, mib(1));
 }
 
-TEST(Arguments, TheLettersOfCanhazgpuWork) {
+TEST(Arguments, ShortOptionsOfCanhazgpuAreAccepted) {
   const auto reserve =
       options_of<ReserveOptions>({"reserve", "-g", "2", "-d", "2h", "-n", "demo", "-u", "carol"});
   EXPECT_EQ(reserve.gpus, 2);
@@ -305,7 +305,7 @@ TEST(Arguments, AcceptsOptionNamesOfOtherTools) {
       says(refused({"set", "--gpu-ids", "0", "--set-tq", "30"}), "did you mean --quantum?"));
 }
 
-TEST(Arguments, AMistypedOptionIsUnderstoodAndNotTaken) {
+TEST(Arguments, MistypedOptionIsRefusedWithASuggestion) {
   EXPECT_TRUE(says(refused({"run", "--memroy", "8G", "--", "true"}), "did you mean --memory?"));
   EXPECT_TRUE(says(refused({"run", "--noblock", "--", "true"}), "did you mean --nonblock?"));
   EXPECT_TRUE(says(refused({"run", "--prio", "high", "--", "true"}), "did you mean --priority?"));
@@ -345,12 +345,12 @@ TEST(Arguments, ColourIsChosenBeforeOrBehindTheCommand) {
   EXPECT_TRUE(says(refused({"status", "--color", "red"}), "'red' is not auto, always or never"));
 }
 
-TEST(Arguments, ARuntimeDirectoryHasAName) {
+TEST(Arguments, EmptyRuntimeDirectoryIsRefused) {
   EXPECT_TRUE(says(refused({"--runtime-dir=", "status"}), "--runtime-dir"));
   EXPECT_TRUE(says(refused({"--runtime-dir"}), "'gpurota --help'"));
 }
 
-TEST(Arguments, ForeignTextInMistakesIsHarmless) {
+TEST(Arguments, ErrorsEscapeForeignText) {
   for (const Words& words :
        {Words{"\x1b[31m"}, Words{"run", "--\x1b[31m"}, Words{"run", "\x1b[31m"},
         Words{"release", "\x1b[31m"}, Words{"run", "--gpus", "\x1b[31m"}}) {
@@ -365,7 +365,7 @@ Options parsed(const Words& words) {
   return std::get<Options>(arguments->command);
 }
 
-TEST(Arguments, SwapLeasesAndTheirPriority) {
+TEST(Arguments, SwapAndPriorityAreParsed) {
   const auto run =
       parsed<RunOptions>({"run", "--swap", "--memory", "20G", "--priority", "high", "--", "a.out"});
   EXPECT_TRUE(run.swap);
@@ -379,7 +379,7 @@ TEST(Arguments, SwapLeasesAndTheirPriority) {
   EXPECT_TRUE(says(refused({"reserve", "--swap", "--oversize"}), "--memory"));
 }
 
-TEST(Arguments, TurnsAreShownAndSet) {
+TEST(Arguments, TurnsAndSetAreParsed) {
   EXPECT_TRUE(parsed<TurnsOptions>({"turns", "--json"}).json);
   const auto set = parsed<SetOptions>(
       {"set", "--gpu-ids", "0,1", "--capacity", "24G", "--quantum", "5s", "--turns", "off"});
@@ -391,7 +391,7 @@ TEST(Arguments, TurnsAreShownAndSet) {
   EXPECT_TRUE(says(refused({"set", "--turns", "on"}), "which GPU"));
 }
 
-TEST(Arguments, AnActOnOthersLeasesCarriesItsReason) {
+TEST(Arguments, ReasonForActingOnAnotherUsersLeaseIsParsed) {
   const auto update = parse_arguments({"update", "L7", "--for", "10m", "--reason", "maintenance"});
   EXPECT_EQ(std::get<UpdateOptions>(update->command).reason, "maintenance");
   const auto release = parse_arguments({"release", "L7", "--reason", "new fan"});
@@ -401,7 +401,7 @@ TEST(Arguments, AnActOnOthersLeasesCarriesItsReason) {
   EXPECT_FALSE(parse_arguments({"update", "L7", "--reason", "alone"})) << "it changes nothing";
 }
 
-TEST(Arguments, ATestOfNoticesIsForOneUser) {
+TEST(Arguments, NotifyTestTakesAtMostOneUser) {
   EXPECT_FALSE(std::get<NotifyOptions>(parse_arguments({"notify", "--test"})->command).user);
   EXPECT_EQ(std::get<NotifyOptions>(parse_arguments({"notify", "--test", "alice"})->command).user,
             "alice");
@@ -487,7 +487,7 @@ TEST(Args, ParsesTheTimeOfABooking) {
   }
 }
 
-TEST(Args, WhichKindOfGpu) {
+TEST(Args, OptionsForTheKindOfGpuAreParsed) {
   const auto run =
       parsed<RunOptions>({"run", "--gpu-type", "h100", "--min-memory", "40G", "--min-cc", "8.6",
                           "--near", "L3", "--gpu-class", "big", "--", "a"});

@@ -23,7 +23,7 @@ std::string mistake(const std::vector<std::string>& words) {
   return arguments ? "none" : arguments.error().message;
 }
 
-TEST(HostArgs, HostsComeAsTheyAreGivenAndOnce) {
+TEST(HostArgs, HostsKeepTheirOrderWithoutRepetitions) {
   const HostsOptions options = parsed({"status", "--host", "b,a@c", "--host=b", "--host", "d"});
   EXPECT_EQ(options.command, "status");
   EXPECT_EQ(options.hosts, (std::vector<std::string>{"b", "a@c", "d"}));
@@ -58,7 +58,7 @@ TEST(HostArgs, OptionsOfTheOtherSideArePassedOn) {
             (std::vector<std::string>{"--days=7", "--by=gpu"}));
 }
 
-TEST(HostArgs, OwnDefaultsAreThoseOfTheUserThere) {
+TEST(HostArgs, LocalDefaultsAreNotSentToTheHost) {
   const auto defaults = parse_own_defaults("[run]\nmemory = \"8G\"\n", "/c");
   ASSERT_TRUE(defaults);
   EXPECT_EQ(parsed({"run", "--host", "a", "--", "x"}, *defaults).options,
@@ -68,7 +68,7 @@ TEST(HostArgs, OwnDefaultsAreThoseOfTheUserThere) {
   EXPECT_EQ(host.error().message, "/c:2: run.host: type it each time");
 }
 
-TEST(HostArgs, ANameThatSshWouldTakeForSomethingElseIsRefused) {
+TEST(HostArgs, HostNameThatSshWouldMisreadIsRefused) {
   for (const char* const good : {"gpu1", "user@gpu1", "gpu-1.example.org", "10.0.0.7", "[::1]",
                                  "u_1@fe80::1%eth0", "u@realm@gpu1"}) {
     EXPECT_TRUE(check_host(good)) << good;
@@ -101,7 +101,7 @@ TEST(HostArgs, AFileHasAHostOnEachLineAndComments) {
   EXPECT_EQ(parse_hosts("\xEF\xBB\xBFgpu1", "/f")->front(), "gpu1");
 }
 
-TEST(HostArgs, ThereIsAMostOfHosts) {
+TEST(HostArgs, TooManyHostsAreRefused) {
   std::vector<std::string> hosts;
   for (std::size_t i = 0; i < kMostHosts; ++i) hosts.push_back("h" + std::to_string(i));
   hosts.push_back("h0");

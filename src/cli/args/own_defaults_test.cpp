@@ -62,25 +62,25 @@ TEST(OwnDefaults, TypedOptionsOverrideDefaults) {
   EXPECT_FALSE(run_of({"--no-defaults"}, kDefaults).memory);
 }
 
-TEST(OwnDefaults, AreNotForAReservationThatIsThere) {
+TEST(OwnDefaults, DoNotApplyToAnExistingReservation) {
   EXPECT_FALSE(run_of({"--lease", "L7"}, kDefaults).memory);
 }
 
-TEST(OwnDefaults, AreNotTyped) {
+TEST(OwnDefaults, DoNotCountAsTypedOptions) {
   const auto run = run_of({}, kDefaults);
   EXPECT_TRUE(run.memory);
   EXPECT_TRUE(run.typed.placement.empty());
 }
 
-TEST(OwnDefaults, AreNotAJobs) { EXPECT_FALSE(parse_run_words({"--gpus", "1"})->memory); }
+TEST(OwnDefaults, DoNotApplyToJobs) { EXPECT_FALSE(parse_run_words({"--gpus", "1"})->memory); }
 
-TEST(OwnDefaults, OfTheOutputAreForEveryCommand) {
+TEST(OwnDefaults, OutputDefaultsApplyToEveryCommand) {
   EXPECT_EQ(typed({"status"}, kDefaults).color, "never");
   EXPECT_EQ(typed({"--color", "always", "status"}, kDefaults).color, "always");
   EXPECT_TRUE(typed({"job", "list"}, "[output]\nquiet = true\n").quiet);
 }
 
-TEST(OwnDefaults, AreNamedInAnErrorThatTheyCause) {
+TEST(OwnDefaults, ErrorNamesTheDefaultThatCausedIt) {
   const auto run = parse_arguments({"run", "--", "true"}, defaults_of("[run]\nmemory = \"8X\"\n"));
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().message, HasSubstr("--memory: "));

@@ -19,7 +19,7 @@ TEST(TopArguments, TakeASize) {
   EXPECT_EQ(sized.height, 40u);
 }
 
-TEST(TopArguments, ASizeThatIsNoneIsAMistake) {
+TEST(TopArguments, InvalidSizeIsRefused) {
   for (const std::string size :
        {"", "80", "x24", "80x", "0x24", "80x2000", "-1x5", "80x24x3", "8 0x24"}) {
     const auto refused = parse_arguments({"top", "--size=" + size});

@@ -34,7 +34,7 @@ class When : public ::testing::Test {
   }
 };
 
-TEST_F(When, IsTheNextTimeOfThatKind) {
+TEST_F(When, IsTheNextMatchingTime) {
   ASSERT_EQ(local_time(kMonday, "%a %F %H:%M"), "Mon 2026-11-23 12:30");
   EXPECT_EQ(read("18:00"), "Mon 2026-11-23 18:00");
   EXPECT_EQ(read("09:00"), "Tue 2026-11-24 09:00");

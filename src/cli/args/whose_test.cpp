@@ -18,7 +18,7 @@ std::string refusal_of(const std::vector<std::string>& words) {
   return arguments ? "" : arguments.error().message;
 }
 
-TEST(Whose, OneOfTheTwoIsGiven) {
+TEST(Whose, MeAndUserExcludeEachOther) {
   for (const char* command : {"status", "queue", "report", "events"}) {
     EXPECT_EQ(refusal_of({command, "--me"}), "");
     EXPECT_EQ(refusal_of({command, "--user", "alice"}), "");
@@ -80,7 +80,7 @@ TEST(Whose, StatusOfAUserHasTheirLeasesGpusAndFindings) {
   EXPECT_EQ(status_picture(nobody, "here", form, {}, samples::kNow), "you have no GPU\n");
 }
 
-TEST(Whose, AQueueKeepsItsPlaces) {
+TEST(Whose, QueueOfAUserKeepsItsPositions) {
   proto::ListRequests::Reply reply;
   for (const uid_t uid : {kBob, kAlice, kBob}) {
     proto::Request& request = reply.requests.emplace_back();

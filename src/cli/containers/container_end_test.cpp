@@ -47,7 +47,7 @@ TEST_F(ContainerEndTest, WithoutAContainerNothingIsKilled) {
   EXPECT_EQ(said(), "");
 }
 
-TEST_F(ContainerEndTest, AFileOfTheUsersIsReadAndLeftThere) {
+TEST_F(ContainerEndTest, IdFileOfTheUserIsReadAndKept) {
   const std::string file = dir_.file("cid");
   auto end = ContainerEnd::make(engine(), file);
   ASSERT_TRUE(end);
@@ -59,7 +59,7 @@ TEST_F(ContainerEndTest, AFileOfTheUsersIsReadAndLeftThere) {
   EXPECT_TRUE(std::filesystem::exists(file));
 }
 
-TEST_F(ContainerEndTest, AnIdThatWasThereBeforeIsOfAnotherContainer) {
+TEST_F(ContainerEndTest, ExistingIdFileIsIgnored) {
   const std::string file = dir_.file("cid");
   testing::write_file(file, "0123abc");
   const auto end = ContainerEnd::make(engine(), file);
@@ -68,7 +68,7 @@ TEST_F(ContainerEndTest, AnIdThatWasThereBeforeIsOfAnotherContainer) {
   EXPECT_EQ(said(), "");
 }
 
-TEST_F(ContainerEndTest, NothingOfItStays) {
+TEST_F(ContainerEndTest, TemporaryFolderIsRemoved) {
   auto end = ContainerEnd::make({"/nowhere/engine"}, "");
   ASSERT_TRUE(end);
   const std::string file = (*end)->id_file();

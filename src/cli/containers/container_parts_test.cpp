@@ -79,7 +79,7 @@ TEST(ContainerParts, ASimulatedMachineHasNoDevices) {
   EXPECT_EQ(std::count(options.begin(), options.end(), "--device"), 0);
 }
 
-TEST(ContainerParts, WithoutAToolkitItGetsTheFilesAndCountsItsGpusFromZero) {
+TEST(ContainerParts, WithoutToolkitGetsDeviceFilesAndCountsGpusFromZero) {
   ContainerHost host;
   host.driver.devices = {"/dev/nvidia5", "/dev/nvidia6", "/dev/nvidiactl"};
   host.driver.programs = {"/usr/lib64/libcuda.so.1", "/usr/bin/nvidia-smi"};
@@ -91,7 +91,7 @@ TEST(ContainerParts, WithoutAToolkitItGetsTheFilesAndCountsItsGpusFromZero) {
   EXPECT_TRUE(has(options, "--volume", "/usr/bin/nvidia-smi:/usr/bin/nvidia-smi:ro"));
 }
 
-TEST(ContainerParts, WithAllDevicesTheGpusAreCountedAsOutside) {
+TEST(ContainerParts, WithAllDevicesGpusKeepTheirNumbers) {
   ContainerHost host;
   host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};
   EngineCall call = call_by(Engine::kDocker);
@@ -100,7 +100,7 @@ TEST(ContainerParts, WithAllDevicesTheGpusAreCountedAsOutside) {
       has(options_of(lease_of({"GPU-a"}), call, host), "--env", "CUDA_VISIBLE_DEVICES=2,3"));
 }
 
-TEST(ContainerParts, TheToolkitsWaysComeFirst) {
+TEST(ContainerParts, ToolkitIsPreferredToDeviceFiles) {
   ContainerHost host;
   host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};
   host.driver.described = true;
@@ -112,7 +112,7 @@ TEST(ContainerParts, TheToolkitsWaysComeFirst) {
   EXPECT_TRUE(has(options, "--gpus", "\"device=GPU-a\""));
 }
 
-TEST(ContainerParts, CtrGetsTheFilesAlsoWhereADescriptionIs) {
+TEST(ContainerParts, CtrGetsDeviceFilesEvenWithACdiDescription) {
   ContainerHost host;
   host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};
   host.driver.described = true;
@@ -123,7 +123,7 @@ TEST(ContainerParts, CtrGetsTheFilesAlsoWhereADescriptionIs) {
                   "type=bind,src=/run/gpurota,dst=/run/gpurota,options=rbind:ro"));
 }
 
-TEST(ContainerParts, WhereSelinuxEnforcesItsLabelIsLeftOutUnlessTheCommandNamesOne) {
+TEST(ContainerParts, SelinuxLabelIsDisabledUnlessTheCommandNamesOne) {
   ContainerHost host;
   const auto has_option = [&](const EngineCall& call) {
     return has(options_of(lease_of({"GPU-a"}), call, host), "--security-opt", "label=disable");
@@ -169,7 +169,7 @@ TEST(ContainerParts, AGpuWithoutAFileIsAnErrorThatSaysWhatToDo) {
   EXPECT_NE(parts.error().message.find("container toolkit"), std::string::npos);
 }
 
-TEST(ContainerParts, ApptainerGetsVariablesAndKeepsItsOwn) {
+TEST(ContainerParts, ApptainerVariablesExtendTheUsersOwn) {
   ContainerHost host;
   host.preload_file = true;
   host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};

@@ -37,7 +37,7 @@ TEST(ContainerText, TheTokenIsInTheFileOfVariablesAndNowhereElse) {
             "      - '/dev/nvidia0'\n");
 }
 
-TEST(ContainerText, GpusOfNvidiasToolkitAreNamedAsEachReaderNamesThem) {
+TEST(ContainerText, ToolkitGpusAreNamedForDockerAndCompose) {
   ContainerParts parts;
   parts.gpu_ids = {"GPU-a", "GPU-b"};
   EXPECT_EQ(options_text(Engine::kDocker, parts, "/e"),
@@ -48,7 +48,7 @@ TEST(ContainerText, GpusOfNvidiasToolkitAreNamedAsEachReaderNamesThem) {
               HasSubstr("device_ids:\n                - 'GPU-a'\n                - 'GPU-b'\n"));
 }
 
-TEST(ContainerText, CtrIsToldOfMountsInItsOwnWay) {
+TEST(ContainerText, CtrMountsHaveTheirOwnSyntax) {
   EXPECT_EQ(
       options_text(Engine::kCtr, make_parts(), "/e"),
       "--env-file /e --mount "
@@ -57,7 +57,7 @@ TEST(ContainerText, CtrIsToldOfMountsInItsOwnWay) {
       "--device /dev/nvidia0\n");
 }
 
-TEST(ContainerText, AContainerWithoutALabelIsOneForCompose) {
+TEST(ContainerText, ComposeDisablesTheSelinuxLabel) {
   ContainerParts parts = make_parts();
   parts.unlabelled = true;
   const auto compose = compose_text(parts, "/e", "app");

@@ -17,7 +17,7 @@ EngineCall call_of(const Words& command) {
   return call.value_or(EngineCall{});
 }
 
-TEST(EngineCall, OptionsOfAnEngineStandBehindRun) {
+TEST(EngineCall, OptionsBeginAfterTheRunSubcommand) {
   EXPECT_EQ(call_of({"docker", "run", "image"}).options_at, 2u);
   EXPECT_EQ(call_of({"/usr/bin/podman", "container", "run", "image"}).options_at, 3u);
   EXPECT_EQ(call_of({"podman", "--root", "run", "--runtime=crun", "run", "image"}).options_at, 5u);
@@ -54,7 +54,7 @@ TEST(EngineCall, ArgumentsAfterTheImageBelongToTheProgram) {
   EXPECT_TRUE(call_of({"podman", "run", "image", "--gpus", "all"}).gpus.empty());
 }
 
-TEST(EngineCall, GpusThatTheUserNamesAreSeen) {
+TEST(EngineCall, GpusOfTheUserAreDetected) {
   EXPECT_EQ(call_of({"docker", "run", "--gpus", "all", "image"}).gpus, Words{"all"});
   EXPECT_EQ(call_of({"podman", "run", "--device=nvidia.com/gpu=0", "image"}).gpus,
             Words{"nvidia.com/gpu=0"});
@@ -62,7 +62,7 @@ TEST(EngineCall, GpusThatTheUserNamesAreSeen) {
   EXPECT_EQ(call_of({"docker", "create", "--gpus", "all", "image"}).gpus, Words{"all"});
 }
 
-TEST(EngineCall, AllDevicesAreThereIfItIsPrivilegedOrHasOurDev) {
+TEST(EngineCall, PrivilegedOrMountedDevMeansAllDevices) {
   EXPECT_TRUE(call_of({"docker", "run", "--privileged", "image"}).all_devices);
   EXPECT_TRUE(call_of({"docker", "run", "-v", "/dev:/dev", "image"}).all_devices);
   EXPECT_FALSE(
@@ -77,14 +77,14 @@ TEST(EngineCall, TheEnginesOwnOptionsStandBeforeItsSubcommand) {
   EXPECT_EQ(call_of({"podman", "run", "x", "--cidfile=/f"}).id_file, "");
 }
 
-TEST(EngineCall, ALabelOfTheCommandsIsSeen) {
+TEST(EngineCall, SelinuxLabelOfTheCommandIsDetected) {
   EXPECT_TRUE(call_of({"podman", "run", "--security-opt", "label=type:own_t", "x"}).own_label);
   EXPECT_TRUE(call_of({"docker", "run", "--security-opt=label:disable", "x"}).own_label);
   EXPECT_FALSE(call_of({"podman", "run", "--security-opt", "seccomp=unconfined", "x"}).own_label);
   EXPECT_FALSE(call_of({"podman", "run", "x", "--security-opt", "label=disable"}).own_label);
 }
 
-TEST(EngineCall, AnEngineOnAnotherMachineIsSeen) {
+TEST(EngineCall, RemoteEngineIsDetected) {
   EXPECT_TRUE(call_of({"docker", "-H", "ssh://host", "run", "image"}).elsewhere);
   EXPECT_TRUE(call_of({"podman-remote", "run", "image"}).elsewhere);
   EXPECT_TRUE(call_of({"podman", "--url=tcp://host:1", "run", "image"}).elsewhere);

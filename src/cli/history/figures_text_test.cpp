@@ -59,13 +59,13 @@ TEST(FiguresText, ValueUnknownToTheDriverIsADash) {
   EXPECT_THAT(text, Not(HasSubstr("0 W")));
 }
 
-TEST(FiguresText, OfNothingIsASentence) {
+TEST(FiguresText, MissingFiguresAreReportedInASentence) {
   proto::History::Reply reply = a_history();
   reply.gpus[0].points.clear();
   EXPECT_THAT(figures_text(reply, {}), HasSubstr("nothing was sampled from"));
 }
 
-TEST(FiguresText, OfMoreThanEachSecondSaysWhereNewerFiguresAre) {
+TEST(FiguresText, LongStepsPointToNewerFigures) {
   proto::History::Reply reply = a_history();
   reply.gpus[0].points.clear();
   EXPECT_THAT(figures_text(reply, {}), Not(HasSubstr("--since")));

@@ -84,7 +84,7 @@ TEST_F(HistoryGraphs, AreDrawnToScaleWithTheirUnitsAndTimes) {
                                  "                  12:00     12:05"));
 }
 
-TEST_F(HistoryGraphs, OfAsciiAreOfAscii) {
+TEST_F(HistoryGraphs, AsciiTerminalGetsOnlyAscii) {
   proto::History::Reply reply = ten_minutes();
   reply.gpus[0].points[0].temperature_celsius = 60;
   const std::string text = graphs_text(reply, {60, false, true}, {});
@@ -114,7 +114,7 @@ TEST_F(HistoryGraphs, NeverExceedTheTerminal) {
   EXPECT_EQ(graph_columns(118), 100u);
 }
 
-TEST_F(HistoryGraphs, AreLowerWhereThereAreMany) {
+TEST_F(HistoryGraphs, ManyGraphsAreLower) {
   proto::History::Reply reply = ten_minutes();
   const auto height = [&] { return lines_of(graphs_text(reply, {100, false}, {})).size(); };
   EXPECT_EQ(height(), 18u);
@@ -138,7 +138,7 @@ TEST_F(HistoryGraphs, SeriesWithoutDataAreLeftOut) {
             "nothing was sampled from 2026-11-27 12:00:00 to 2026-11-27 12:10:00\n");
 }
 
-TEST_F(HistoryGraphs, OfALeaseGoBeyondOneGpu) {
+TEST_F(HistoryGraphs, LoadOfALeaseMayExceedOneGpu) {
   proto::History::Reply reply = ten_minutes();
   reply.gpus.clear();
   proto::LeaseHistory lease;
@@ -157,7 +157,7 @@ TEST_F(HistoryGraphs, OfALeaseGoBeyondOneGpu) {
   EXPECT_THAT(text, HasSubstr("\nmemory     4 GiB │"));
 }
 
-TEST_F(HistoryGraphs, AStepFillsItsTimeAndSharesAreHeld) {
+TEST_F(HistoryGraphs, StepFillsItsColumnsWithPercentages) {
   proto::History::Reply reply;
   reply.since = kNoon;
   reply.until = kNoon + 100s;
@@ -173,7 +173,7 @@ TEST_F(HistoryGraphs, AStepFillsItsTimeAndSharesAreHeld) {
   EXPECT_THAT(percentages_of({}, reply, 3), Each(-1));
 }
 
-TEST_F(HistoryGraphs, ASizeThatIsNotKnownIsARoundOne) {
+TEST_F(HistoryGraphs, UnknownMemorySizeIsRoundedUp) {
   EXPECT_EQ(round_size({}), mib(1));
   EXPECT_EQ(round_size(mib(3)), mib(4));
   EXPECT_EQ(round_size(gib(8)), gib(8));
@@ -187,7 +187,7 @@ std::string ticks_text(WallTime::duration span, std::size_t columns, WallTime si
   return text;
 }
 
-TEST_F(HistoryGraphs, TimesAreRoundAndFit) {
+TEST_F(HistoryGraphs, TimeLabelsAreRoundAndFit) {
   // The last label has no room.
   EXPECT_EQ(ticks_text(15min, 60),
             "0 12:00|8 12:02|16 12:04|24 12:06|32 12:08|40 12:10|48 12:12|56 ");
@@ -202,7 +202,7 @@ TEST_F(HistoryGraphs, TimesAreRoundAndFit) {
   EXPECT_NE(ticks_text(24h * 36500, 20), "");
 }
 
-TEST_F(HistoryGraphs, TimesAreRoundInLocalTime) {
+TEST_F(HistoryGraphs, TimeLabelsAreRoundInLocalTime) {
   ::setenv("TZ", "XXX-5:30", 1);
   ::tzset();
   EXPECT_EQ(ticks_text(24h, 40, kNoon - 5h - 30min), "0 12:00|10 18:00|20 00:00|30 06:00");

@@ -57,7 +57,7 @@ TEST(ReportText, UncountedValueIsNotZero) {
   EXPECT_THAT(report_csv(reply), HasSubstr("\"alice\",3,2.0000,1.0000,0.5000,\r\n"));
 }
 
-TEST(ReportText, OfNothingOrOfNoTimeIsStillText) {
+TEST(ReportText, EmptyReportIsStillText) {
   EXPECT_THAT(report_text({}, {}), HasSubstr("no GPU was used"));
   proto::Report::Reply none = a_report();
   for (proto::ReportRow& row : none.rows) row.gpu_seconds = row.mib_seconds = 0;
@@ -65,7 +65,7 @@ TEST(ReportText, OfNothingOrOfNoTimeIsStillText) {
   EXPECT_THAT(report_text(none, {80, false}), Not(HasSubstr("nan")));
 }
 
-TEST(ReportText, OthersNotesAreOneRow) {
+TEST(ReportText, NotesOfOtherUsersAreOneRow) {
   proto::Report::Reply reply = a_report();
   reply.rows.push_back({std::nullopt, 1, 60, 0});
   reply.rows.push_back({"", 1, 60, 0});
@@ -99,7 +99,7 @@ TEST(EventText, EventIsOneLineWhateverItsText) {
   EXPECT_THAT(text, HasSubstr("(3 times)"));
 }
 
-TEST(Since, IsReadAsPeopleWriteIt) {
+TEST(Since, AcceptsTimesAsPeopleWriteThem) {
   const WallTime now(500000h);  // in 2027
   EXPECT_EQ(*parse_since("--since", "90m", now), now - 90min);
   EXPECT_EQ(*parse_since("--since", "7d", now), now - 168h);
@@ -113,7 +113,7 @@ TEST(Since, IsReadAsPeopleWriteIt) {
   }
 }
 
-TEST(Since, IsNotStillToCome) {
+TEST(Since, RefusesFutureTimes) {
   const WallTime now(500000h);
   EXPECT_TRUE(parse_since("--since", "0s", now));
   for (const char* wrong : {"2027-12-24", "2027-12-24 14:05", "2027-12-24T14:05:00Z"}) {

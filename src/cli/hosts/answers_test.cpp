@@ -37,7 +37,7 @@ proto::Status::Reply other_machine() {
   return machine.reply;
 }
 
-TEST(HostAnswers, AStatusComesBackAsItWas) {
+TEST(HostAnswers, StatusSurvivesTheRoundTrip) {
   const auto reply = parse_printed<proto::Status>(printed(other_machine()));
   ASSERT_TRUE(reply) << reply.error().message;
   EXPECT_EQ(printed(*reply), printed(other_machine()));

@@ -39,7 +39,7 @@ TEST(ChooseHost, TheFirstWithRoomIsTaken) {
   EXPECT_EQ(chosen(pair, {&full, &one, &two}), "c");
 }
 
-TEST(ChooseHost, WithoutRoomItIsWhereTheFewestWait) {
+TEST(ChooseHost, WithoutRoomTheShortestQueueIsTaken) {
   const Machine many = busy(2, 5), few = busy(2, 1), as_few = busy(2, 1), small = busy(1, 0);
   LeaseWishes pair;
   pair.gpus = 2;
@@ -48,7 +48,7 @@ TEST(ChooseHost, WithoutRoomItIsWhereTheFewestWait) {
   EXPECT_EQ(chosen(pair, {&many, &few}), "none");
 }
 
-TEST(ChooseHost, SlicesAndTurnsGoWhereTheirMemoryIsLeft) {
+TEST(ChooseHost, SlicesAndTurnsTakeAHostWithEnoughMemory) {
   Machine sliced = busy(1, 0);
   sliced.gpu(0).available_bytes = in_gib(8);
   Machine turns = busy(1, 0);
@@ -64,7 +64,7 @@ TEST(ChooseHost, SlicesAndTurnsGoWhereTheirMemoryIsLeft) {
   EXPECT_EQ(chosen(slice, {&sliced, &turns}), "none");
 }
 
-TEST(ChooseHost, TheKindOfGpuCounts) {
+TEST(ChooseHost, HostMustHaveTheKindOfGpu) {
   Machine small(1, "NVIDIA A100-SXM4-40GB", 40), large(1);
   large.gpu(0).classes = std::vector<std::string>{"big"};
   LeaseWishes wishes;

@@ -56,7 +56,7 @@ const std::vector<std::string>& awkward() {
   return words;
 }
 
-TEST(RemoteLine, EachShellTakesEachWordAsItIs) {
+TEST(RemoteLine, WordsArriveUnchangedThroughEachShell) {
   std::vector<std::string> words = {"printf", "%s|"};
   std::string expected;
   for (const std::string& word : awkward()) {

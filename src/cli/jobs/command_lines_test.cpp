@@ -23,7 +23,7 @@ std::string refusal(std::string_view text) {
   return commands ? "" : commands.error().message;
 }
 
-TEST(CommandLines, AreWordsAsAShellHasThem) {
+TEST(CommandLines, AreSplitLikeAShellDoes) {
   EXPECT_THAT(lines("a b\n\n# nothing\n  c  'd e'\t\"f \\\" \\g\" h\\ i # behind\nj#k ''\r\n"),
               ElementsAre(ElementsAre("a", "b"), ElementsAre("c", "d e", "f \" \\g", "h i"),
                           ElementsAre("j#k", "")));

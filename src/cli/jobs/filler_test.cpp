@@ -25,7 +25,7 @@ std::string refusal(const Words& words) {
   return arguments ? "accepted" : arguments.error().message;
 }
 
-TEST(FillerArgs, AddTakesAllItCanBeTold) {
+TEST(FillerArgs, AddParsesEveryOption) {
   const FillerOptions filler =
       parse({"filler",        "add",      "fold",       "--gpu-ids",    "0,2",
              "--instances=2", "--memory", "88%",        "--idle-after", "5m",
@@ -57,20 +57,20 @@ TEST(FillerArgs, SaysWhatToWriteInstead) {
   EXPECT_THAT(refusal({"filler", "add", "f", "--of-free", "8G", "--", "x"}), HasSubstr("80%"));
 }
 
-TEST(FillerArgs, HelpIsHelp) {
+TEST(FillerArgs, HelpIsRecognized) {
   const auto arguments = parse_arguments({"filler", "add", "--help"});
   ASSERT_TRUE(arguments);
   EXPECT_EQ(std::get<HelpOptions>(arguments->command).topic, "filler");
 }
 
-TEST(FillerArgs, ARunMayMakeWayTooButNotUnderAReservation) {
+TEST(FillerArgs, RunMayBeAFillerButNotInAReservation) {
   const auto arguments = parse_arguments({"run", "--filler", "--", "x"});
   ASSERT_TRUE(arguments);
   EXPECT_TRUE(std::get<RunOptions>(arguments->command).filler);
   EXPECT_THAT(refusal({"run", "--lease", "L1", "--filler", "--", "x"}), HasSubstr("--lease"));
 }
 
-TEST(FillerView, ShowsWhereItIsAndWhatKeepsItOffTheOthers) {
+TEST(FillerView, ShowsItsGpusAndWhyItIsNotOnOthers) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
   proto::Filler filler;

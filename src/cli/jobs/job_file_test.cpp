@@ -33,7 +33,7 @@ std::string refusal(const std::string& text) {
   return jobs ? "" : jobs.error().message;
 }
 
-TEST(JobFile, KnowsArrays) {
+TEST(JobFile, ArraysSurviveTheRoundTrip) {
   proto::JobDefinition sweep;
   sweep.name = "sweep";
   sweep.command = {"x"};
@@ -56,7 +56,7 @@ TEST(JobFile, KnowsArrays) {
   EXPECT_THAT(refusal(head + "array = \"1-2\"\n"), HasSubstr("a job needs a command"));
 }
 
-TEST(JobFile, IsReadAsItWasWritten) {
+TEST(JobFile, SurvivesTheRoundTrip) {
   proto::JobDefinition plain;
   plain.name = "db";
   plain.command = {"./db"};
@@ -76,7 +76,7 @@ TEST(JobFile, IsReadAsItWasWritten) {
 }
 
 // An administrator exports the jobs of others, to a terminal.
-TEST(JobFile, DrivesNoTerminalAndIsReadAsItWasWritten) {
+TEST(JobFile, ControlCharactersAreEscapedAndSurviveTheRoundTrip) {
   proto::JobDefinition job;
   job.name = "evil";
   job.restart = "no";
@@ -108,7 +108,7 @@ TEST(JobFile, TakesTheOldNameOfBootAfterWithAWarning) {
               HasSubstr("jobs.toml:4: after: it is the old name"));
 }
 
-TEST(JobFile, OfNoJobsIsFine) {
+TEST(JobFile, WithoutJobsIsValid) {
   const auto jobs = parse_job_file(job_file_text({}), "jobs.toml");
   ASSERT_TRUE(jobs);
   EXPECT_TRUE(jobs->empty());

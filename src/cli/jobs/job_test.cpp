@@ -35,7 +35,7 @@ std::string refusal(const std::vector<std::string>& words) {
   return arguments ? "" : arguments.error().message;
 }
 
-TEST(JobArguments, OfAddAreItsOwnAndThoseOfRun) {
+TEST(JobArguments, AddTakesItsOwnOptionsAndThoseOfRun) {
   const JobOptions job =
       parsed({"add", "web", "--memory", "8G", "--restart=on-failure", "--env", "TOKEN",
               "--env-file", "e", "--boot-after", "db", "--output=journal", "--workdir", "/srv",
@@ -52,7 +52,7 @@ TEST(JobArguments, OfAddAreItsOwnAndThoseOfRun) {
   EXPECT_EQ(job.workdir, "/srv");
 }
 
-TEST(JobArguments, OfAChainAndATerminal) {
+TEST(JobArguments, OptionsForChainAndTerminalAreParsed) {
   const JobOptions job = parsed({"add", "train", "--after-success", "a,b", "--after-end=c", "--tty",
                                  "--after", "db", "--", "x"});
   EXPECT_THAT(job.after_success, ElementsAre("a,b"));
@@ -66,7 +66,7 @@ TEST(JobArguments, OfAChainAndATerminal) {
   EXPECT_THAT(refusal({"add", "train", "--after-success"}), HasSubstr("needs a value"));
 }
 
-TEST(JobArguments, OfRemoveAndWaitAreSeveralNames) {
+TEST(JobArguments, RemoveAndWaitTakeSeveralNames) {
   EXPECT_THAT(parsed({"remove", "a", "b", "--force", "c"}).others, ElementsAre("b", "c"));
   const JobOptions job = parsed({"wait", "a", "b", "--timeout", "2m"});
   EXPECT_EQ(job.name, "a");
@@ -77,7 +77,7 @@ TEST(JobArguments, OfRemoveAndWaitAreSeveralNames) {
   EXPECT_THAT(refusal({"stop", "a", "b"}), HasSubstr("unexpected 'b'"));
 }
 
-TEST(JobArguments, OfAnArrayAndItsItems) {
+TEST(JobArguments, OptionsForArraysAndItemsAreParsed) {
   const JobOptions job = parsed({"add", "sweep", "--array", "1-50%4", "--memory", "8G", "--", "x"});
   EXPECT_EQ(job.array, "1-50%4");
   EXPECT_THAT(job.run_options, ElementsAre("--memory", "8G"));
@@ -104,7 +104,7 @@ TEST(JobArguments, OfAnArrayAndItsItems) {
   EXPECT_THAT(refusal({"restart", "sweep[1]", "--failed"}), HasSubstr("--failed is for all"));
 }
 
-TEST(JobArguments, MayComeBeforeTheName) {
+TEST(JobArguments, OptionsMayComeBeforeTheName) {
   const JobOptions job =
       parsed({"add", "--note", "first", "-m", "1G", "--nonblock", "--gpus=2", "web", "--", "x"});
   EXPECT_EQ(job.name, "web");
@@ -114,23 +114,23 @@ TEST(JobArguments, MayComeBeforeTheName) {
   EXPECT_THAT(refusal({"add", "web", "--memory", "--", "x"}), HasSubstr("--memory needs a value"));
 }
 
-TEST(JobArguments, ThatRunDoesNotKnowAreRefused) {
+TEST(JobArguments, OptionsUnknownToRunAreRefused) {
   EXPECT_THAT(refusal({"add", "web", "--memry", "8G", "--", "x"}), HasSubstr("--memry"));
   EXPECT_THAT(refusal({"add", "web", "--memory", "much", "--", "x"}), HasSubstr("--memory"));
 }
 
-TEST(JobArguments, NeverHaveTheValueOfAVariable) {
+TEST(JobArguments, ValueOfAVariableIsRefused) {
   EXPECT_THAT(refusal({"add", "web", "--env", "TOKEN=hush", "--", "x"}), HasSubstr("--env takes"));
 }
 
-TEST(JobArguments, WithoutANameOrACommandAreRefused) {
+TEST(JobArguments, MissingNameOrCommandIsRefused) {
   EXPECT_THAT(refusal({"add", "--", "x"}), HasSubstr("name of the job"));
   EXPECT_THAT(refusal({"add", "web"}), HasSubstr("command last"));
   EXPECT_THAT(refusal({"stop"}), HasSubstr("which job"));
   EXPECT_THAT(refusal({"frobnicate"}), HasSubstr("add, add-each, list"));
 }
 
-TEST(JobArguments, OfTheOtherActions) {
+TEST(JobArguments, OtherActionsAreParsed) {
   EXPECT_TRUE(parsed({"remove", "web", "--force"}).force);
   EXPECT_EQ(parsed({"logs", "web", "-n", "3"}).lines, 3);
   EXPECT_EQ(parsed({"stop", "--user", "alice", "web"}).user, "alice");
@@ -142,7 +142,7 @@ TEST(JobArguments, OfTheOtherActions) {
   EXPECT_THAT(refusal({"add", "web", "--user", "bob", "--", "x"}), HasSubstr("leave out --user"));
 }
 
-TEST(JobArguments, OfUpdateAreThoseOfAddAndNoneIsNeeded) {
+TEST(JobArguments, UpdateTakesTheOptionsOfAddAndRequiresNone) {
   const JobOptions job = parsed({"update", "web", "--memory=12G", "--restart", "always"});
   EXPECT_EQ(job.action, "update");
   EXPECT_THAT(job.run_options, ElementsAre("--memory=12G"));
@@ -151,7 +151,7 @@ TEST(JobArguments, OfUpdateAreThoseOfAddAndNoneIsNeeded) {
   EXPECT_THAT(refusal({"update", "web", "--memory", "1G", "--"}), HasSubstr("no command after"));
 }
 
-TEST(JobArguments, OfFilesAndLogs) {
+TEST(JobArguments, OptionsForFilesAndLogsAreParsed) {
   EXPECT_TRUE(parsed({"export", "--with-secrets"}).secrets);
   EXPECT_EQ(parsed({"export", "web"}).name, "web");
   EXPECT_EQ(parsed({"apply", "-"}).name, "-");
@@ -160,7 +160,7 @@ TEST(JobArguments, OfFilesAndLogs) {
   EXPECT_THAT(refusal({"apply", "x", "--user", "al"}), HasSubstr("--user"));
 }
 
-TEST(RunWords, AreReadHoweverTheyWereWritten) {
+TEST(RunWords, EverySpellingIsParsed) {
   const auto words = split_run_words({"-m8G", "--gpus=2", "--nonblock", "--note", "--memory"});
   ASSERT_TRUE(words) << words.error().message;
   EXPECT_THAT(merge_run_words(*words, {}),
@@ -169,13 +169,13 @@ TEST(RunWords, AreReadHoweverTheyWereWritten) {
   EXPECT_FALSE(split_run_words({"--memory"}));
 }
 
-TEST(RunWords, ThatChangeReplaceTheSameAndWhatTheyExclude) {
+TEST(RunWords, ChangesReplaceTheSameOptionsAndThoseTheyExclude) {
   const auto before = split_run_words({"--memory", "8G", "--gpu-ids", "0", "--gpu-ids", "1"});
   const auto change = split_run_words({"-m", "12G", "--gpus", "1"});
   EXPECT_THAT(merge_run_words(*before, *change), ElementsAre("--memory", "12G", "--gpus", "1"));
 }
 
-TEST(JobUpdate, SaysWhatHoldsForTheLeaseThatThereIsAndWhatFromTheNextStart) {
+TEST(JobUpdate, ReportsWhatAppliesNowAndWhatAtTheNextStart) {
   const auto change = change_options({"--swap", "--memory", "8G"},
                                      {"--priority", "low", "--quantum=5s", "--note", "mine"});
   ASSERT_TRUE(change) << change.error().message;
@@ -199,7 +199,7 @@ TEST(JobUpdate, SaysWhatHoldsForTheLeaseThatThereIsAndWhatFromTheNextStart) {
   EXPECT_FALSE(change_options({"--memory", "8G"}, {"--quantum", "5s"})) << "it takes no turns";
 }
 
-TEST(JobView, SaysWhereInTheQueueItIs) {
+TEST(JobView, ShowsThePositionInTheQueue) {
   proto::Job job;
   job.name = "web";
   job.state = "waiting";
@@ -243,7 +243,7 @@ TEST(JobView, ShowsNamesOfVariablesAndForeignTextMadeSafe) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
-TEST(JobView, TakesTheLastLines) {
+TEST(JobView, LastLinesAreCutFromALog) {
   EXPECT_EQ(last_lines("a\nb\nc\n", 2), "b\nc\n");
   EXPECT_EQ(last_lines("a\nb", 1), "b");
   EXPECT_EQ(last_lines("a\n", 5), "a\n");
@@ -262,7 +262,7 @@ TEST(VariableFile, HasAVariableOnEachLine) {
   EXPECT_EQ(variables->at(2).name, "C");
 }
 
-TEST(VariableFile, AMistakeIsNamedByItsLineAndWithoutWhatMayBeASecret) {
+TEST(VariableFile, ErrorNamesTheLineButNoValue) {
   const gpurota::testing::TempDir dir;
   const std::string file = dir.file("vars");
   for (const std::string line : {"export TOKEN=secret", "secret", "=secret", "TOKEN =secret"}) {
@@ -278,13 +278,13 @@ TEST(VariableFile, AMistakeIsNamedByItsLineAndWithoutWhatMayBeASecret) {
   EXPECT_FALSE(read_variables({file}, {}));
 }
 
-TEST(VariableFile, WhatIsNoFileOfLinesIsAnErrorAndNotReadForEver) {
+TEST(VariableFile, FolderOrEndlessFileIsRefused) {
   const gpurota::testing::TempDir dir;
   EXPECT_THAT(read_variables({dir.path()}, {}).error().message, HasSubstr("Is a directory"));
   EXPECT_THAT(read_variables({"/dev/zero"}, {}).error().message, HasSubstr("too long"));
 }
 
-TEST(JobBegun, IsSaidAsFarAsItIsKnown) {
+TEST(JobBegun, ReportsTheStartAsFarAsKnown) {
   proto::Job job;
   job.name = "web";
   job.state = "running";
@@ -401,7 +401,7 @@ TEST(JobWait, EndsWithTheStatusOfTheLastRun) {
   EXPECT_EQ(exit_status_of(job), 1);
 }
 
-TEST(JobBegun, IsAFailureOnlyWhereItCouldNotStart) {
+TEST(JobBegun, FailsOnlyIfTheJobCouldNotStart) {
   proto::Job job;
   job.name = "web";
   job.state = "backing-off";

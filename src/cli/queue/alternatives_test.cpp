@@ -7,7 +7,7 @@ namespace {
 
 using Change = proto::AlternativeChange;
 
-TEST(Alternatives, AreLinesWithTheGpusOnWhichItWouldStart) {
+TEST(Alternatives, ShowTheGpusOnWhichTheRequestWouldStart) {
   EXPECT_EQ(alternatives_lines({{.change = Change::kSeconds,
                                  .seconds = 5400,
                                  .labels = {"1"},
@@ -22,7 +22,7 @@ TEST(Alternatives, AreLinesWithTheGpusOnWhichItWouldStart) {
             "  starts now with --magic\n");
 }
 
-TEST(Alternatives, OfAnOlderDaemonAreLeftOut) {
+TEST(Alternatives, AreEmptyWithAnOlderDaemon) {
   EXPECT_EQ(alternatives_lines({{.change = Change::kSwap, .labels = {"0"}}}), "");
 }
 

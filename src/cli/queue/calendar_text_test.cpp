@@ -44,7 +44,7 @@ class CalendarText : public ::testing::Test {
   proto::Status::Reply reply;
 };
 
-TEST_F(CalendarText, HasARowForEachDayOfABookingAndOfWhatIsThereNow) {
+TEST_F(CalendarText, HasARowForEachDayOfBookingsAndCurrentLeases) {
   EXPECT_EQ(calendar_text(reply, 4, {}, kMonday),
             "DAY         TIME         GPU  USER   ID  WHAT\n"
             "Mon 23 Nov  now-         2    bob    L3  no time limit\n"

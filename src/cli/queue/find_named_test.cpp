@@ -28,19 +28,19 @@ TEST(Handles, AreIdsOrNames) {
   EXPECT_EQ(request_handle("train7")->name, "train7");
 }
 
-TEST(Handles, OfTheOtherKindAreRefused) {
+TEST(Handles, LeaseAndRequestIdsAreNotInterchangeable) {
   EXPECT_FALSE(lease_handle("R7"));
   EXPECT_FALSE(request_handle("L7"));
   EXPECT_THAT(lease_handle("chat server").error().message, HasSubstr("or have a name of yours"));
 }
 
-TEST(FindNamed, IsOnesOwnBeforeOthers) {
+TEST(FindNamed, PrefersTheUsersOwnLease) {
   const std::vector<proto::Lease> leases = {lease(4, 2, "train"), lease(5, 1, "train")};
   EXPECT_EQ(find_named(leases, "train", 1), LeaseId{5});
   EXPECT_EQ(find_named(leases, "train", 2), LeaseId{4});
 }
 
-TEST(FindNamed, OfAnAdministratorIsTheOnlyOne) {
+TEST(FindNamed, AdministratorNeedsAUniqueName) {
   const std::vector<proto::Lease> leases = {lease(4, 2, "train"), lease(5, 1, "train"),
                                             lease(6, 2, "serve"), lease(7, 2, std::nullopt)};
   EXPECT_EQ(find_named(leases, "serve", 0), LeaseId{6});
@@ -49,7 +49,7 @@ TEST(FindNamed, OfAnAdministratorIsTheOnlyOne) {
   EXPECT_EQ(several.error().message, "'train' can be L4 of bob, L5 of alice: write which");
 }
 
-TEST(FindNamed, SaysWhereTheNamesAre) {
+TEST(FindNamed, ErrorSaysHowToListNames) {
   const auto none = find_named(std::vector<proto::Request>(), "train", 1);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message, "no request is called 'train' ('gpurota queue' lists them)");

@@ -200,7 +200,7 @@ TEST(Explain, JsonHasOnlyTheLeaseAskedAbout) {
   EXPECT_THAT(json, HasSubstr("\"turns\": ["));
 }
 
-TEST(QueueArguments, AreReadAndMistakesAreExplained) {
+TEST(QueueArguments, AreParsedAndMistakesAreExplained) {
   const auto reserve = parse_arguments({"reserve", "-g", "2", "--for", "4h", "--force", "--short"});
   ASSERT_TRUE(reserve) << reserve.error().message;
   const auto& options = std::get<ReserveOptions>(reserve->command);

@@ -63,7 +63,7 @@ TEST_F(Lookup, NonExecutableFileIsReportedWithTheRemedy) {
   EXPECT_NE(found.error().message.find("chmod +x"), std::string::npos) << found.error().message;
 }
 
-TEST_F(Lookup, AFolderOnPathThatMayNotBeSearchedHoldsNothing) {
+TEST_F(Lookup, UnsearchableFolderOnPathIsSkipped) {
   ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
   ASSERT_EQ(::mkdir(dir_.file("closed").c_str(), 0000), 0);
   const uid_t user = ::geteuid();
@@ -75,7 +75,7 @@ TEST_F(Lookup, AFolderOnPathThatMayNotBeSearchedHoldsNothing) {
   EXPECT_EQ(found.error().exit_code, kExitNotFound) << found.error().message;
 }
 
-TEST_F(Lookup, AnUnsetPathIsTheSystemsOwn) { EXPECT_TRUE(find_command("sh", nullptr)); }
+TEST_F(Lookup, UnsetPathMeansTheSystemDefault) { EXPECT_TRUE(find_command("sh", nullptr)); }
 
 proto::Acquire::Reply reply_with(std::vector<proto::Variable> variables,
                                  std::optional<std::string> preload) {
@@ -94,7 +94,7 @@ TEST(CommandEnvironmentTest, InheritedVariablesAreKeptByteForByte) {
   EXPECT_TRUE(made.remarks.empty());
 }
 
-TEST(CommandEnvironmentTest, OverriddenVariablesAreRemarkedOn) {
+TEST(CommandEnvironmentTest, OverriddenVariablesAreReported) {
   const char* inherited[] = {"CUDA_VISIBLE_DEVICES=7", "CUDA_VISIBLE_DEVICES=8",
                              "CUDA_DEVICE_ORDER=PCI_BUS_ID", nullptr};
   const auto made = command_environment(
@@ -116,7 +116,7 @@ TEST(CommandEnvironmentTest, PreloadGoesInFrontAndNeverTwice) {
   EXPECT_EQ(preload_with("LD_PRELOAD=a.so:/l/libgpurota.so"), "LD_PRELOAD=a.so:/l/libgpurota.so");
 }
 
-TEST(CommandEnvironmentTest, NothingOfALeaseIsInherited) {
+TEST(CommandEnvironmentTest, LeaseVariablesAreNotInherited) {
   const char* inherited[] = {"GPUROTA_LEASE=L1",
                              "GPUROTA_TOKEN=secret",
                              "GPUROTA_SOCKET=/run/gpurota/tenant.sock",
@@ -135,7 +135,7 @@ TEST(CommandEnvironmentTest, NothingOfALeaseIsInherited) {
     EXPECT_EQ(remark.find("secret"), std::string::npos);
 }
 
-TEST(CommandEnvironmentTest, TheLibraryOfASiteStaysWhereThereIsNoLease) {
+TEST(CommandEnvironmentTest, PreloadedLibraryIsKeptWithoutALease) {
   const char* inherited[] = {"LD_PRELOAD=/l/libgpurota.so", nullptr};
   EXPECT_EQ(command_environment(inherited, reply_with({}, {})).variables,
             (Variables{"LD_PRELOAD=/l/libgpurota.so"}));
@@ -161,7 +161,7 @@ TEST(CommandEnvironmentTest, ChosenGpusThatDifferFromTheLeasesAreReported) {
   EXPECT_NE(said("CUDA_VISIBLE_DEVICES=2", "GPUROTA_LEASE=L1", "0"), "");
 }
 
-TEST(LeftBehind, IsCountedAndWordedByTheCommand) {
+TEST(LeftBehind, TextHasTheCountAndDependsOnTheCommand) {
   EXPECT_EQ(left_behind_text({"./a"}, 0, true), "");
   EXPECT_EQ(
       left_behind_text({"./a"}, 1, false),
@@ -207,7 +207,7 @@ TEST(ChildTest, ExecutesOnlyWhenTold) {
   EXPECT_EQ(::access(mark.c_str(), F_OK), 0);
 }
 
-TEST(ChildTest, AbandonedItExecutesNothing) {
+TEST(ChildTest, ExecutesNothingWhenAbandoned) {
   const testing::TempDir dir;
   auto child = Child::fork({"/bin/sh", {"sh", "-c", "echo >" + dir.file("mark")}, {}},
                            ProgramSignals::current());
@@ -224,7 +224,7 @@ TEST(ChildTest, AFailedExecuteGivesItsErrno) {
   EXPECT_EQ(WEXITSTATUS(wait_for(child->pid())), kExitNotFound);
 }
 
-TEST(ChildTest, AScriptWithoutAnInterpreterIsTheShells) {
+TEST(ChildTest, ScriptWithoutAnInterpreterRunsInTheShell) {
   const testing::TempDir dir;
   testing::write_file(dir.file("script"), "exit $(($1 + 1))\n");
   ASSERT_EQ(::chmod(dir.file("script").c_str(), 0755), 0);

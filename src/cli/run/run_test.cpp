@@ -91,7 +91,7 @@ class RunTest : public ::testing::Test {
   pid_t pid_ = 0;
 };
 
-TEST_F(RunTest, TheExitCodeIsTheCommands) {
+TEST_F(RunTest, ReturnsTheExitCodeOfTheCommand) {
   run({"sh", "-c", "exit 7"});
   EXPECT_EQ(exit_code(), 7);
   EXPECT_EQ(read_rest(), "");
@@ -105,7 +105,7 @@ TEST_F(RunTest, ASignalThatEndsTheCommandEndsGpurota) {
 }
 
 // As if started by a parent that ignores SIGCHLD: the kernel then reports no end of the command.
-TEST_F(RunTest, RunEndsWithTheCommandAlsoWhereBothIgnoreTheEndOfChildren) {
+TEST_F(RunTest, EndsWithTheCommandWhenSigchldIsIgnored) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   run({"grep", "SigIgn", "/proc/self/status"});
   (void)std::signal(SIGCHLD, before);
@@ -145,7 +145,7 @@ TEST_F(RunTest, DaemonGetsRequestAndCommandBeforeItRuns) {
   EXPECT_EQ(started, pid);
 }
 
-TEST_F(RunTest, TheEnvironmentIsTheDaemons) {
+TEST_F(RunTest, CommandGetsTheEnvironmentFromTheDaemon) {
   proto::Acquire::Reply reply;
   reply.lease.lease_id = {1};
   reply.environment = {{"CUDA_VISIBLE_DEVICES", "3"}};
@@ -155,7 +155,7 @@ TEST_F(RunTest, TheEnvironmentIsTheDaemons) {
   EXPECT_EQ(exit_code(), 0);
 }
 
-TEST_F(RunTest, AMistypedCommandAsksForNothing) {
+TEST_F(RunTest, MissingCommandRequestsNoLease) {
   run({"no-such-command"});
   EXPECT_EQ(exit_code(), kExitNotFound);
   EXPECT_TRUE(daemon_.calls().empty());
@@ -271,7 +271,7 @@ TEST_F(RunTest, ADaemonThatIsKilledWhenTheCommandIsToStartIsAskedAgain) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_F(RunTest, ATimeLimitThatIsOverIs124) {
+TEST_F(RunTest, ExpiredTimeLimitIs124) {
   run({"sleep", "600"}, {"--timeout", "2h"});
   ASSERT_TRUE(daemon_.wait_for(proto::Start::kMethod));
   // The outcome is the same whether gpurota sees the end of the lease or of the command first.
@@ -332,7 +332,7 @@ TEST_F(RunTest, ARestartedDaemonIsFoundAgainQuietly) {
   EXPECT_EQ(exit_code(), kExitLeaseLost);
 }
 
-TEST_F(RunTest, AReleaseWhileTheDaemonIsNotYetFoundAgainIsALostLeaseToo) {
+TEST_F(RunTest, ReleaseBeforeReconnectIsALostLease) {
   run({"sh", "-c", "echo ready; exec sleep 1000"});
   ASSERT_EQ(read_line(), "ready");
   ASSERT_TRUE(daemon_.wait_for(proto::Hold::kMethod));
@@ -374,7 +374,7 @@ TEST_F(RunTest, RunWaitsForTheLeasesOtherProcesses) {
   EXPECT_EQ(exit_code(), 3);
 }
 
-TEST_F(RunTest, ASignalEndsThatWait) {
+TEST_F(RunTest, SignalEndsTheWaitForTheLeasesOtherProcesses) {
   daemon_.set_ends_with_command(false);
   run({"sh", "-c", "exit 3"}, {"-v"});
   while (read_line().find("ending its lease") == std::string::npos) {

@@ -26,7 +26,7 @@ Check found(const containers::KubernetesNode& node, const std::string& name) {
   return {};
 }
 
-TEST(DoctorKubernetes, ANodeThatWorksIsFine) {
+TEST(DoctorKubernetes, WorkingNodeHasNoFindings) {
   for (const Check& check : check_kubernetes(a_node(), "/var/lib/kubelet")) {
     EXPECT_EQ(check.status, CheckStatus::kOk) << check.name << ": " << check.summary;
   }
@@ -34,7 +34,7 @@ TEST(DoctorKubernetes, ANodeThatWorksIsFine) {
               HasSubstr("gpurota.dev/gpu (2), gpurota.dev/memory (160)"));
 }
 
-TEST(DoctorKubernetes, AMachineWithoutKubeletIsAnErrorWithTheWayToSayWhereItIs) {
+TEST(DoctorKubernetes, MissingKubeletIsAnErrorThatNamesTheOption) {
   const auto checks = check_kubernetes({}, "/x");
   ASSERT_EQ(checks.size(), 1U);
   EXPECT_EQ(checks[0].status, CheckStatus::kError);
@@ -92,7 +92,7 @@ TEST(DoctorKubernetes, ADriverNeedsCdi) {
   EXPECT_EQ(found(node, "claims").status, CheckStatus::kWarning);
 }
 
-TEST(DoctorKubernetes, NvidiasOwnPluginsGiveTheSameGpusAway) {
+TEST(DoctorKubernetes, NvidiasOwnPluginsAreAnError) {
   auto node = a_node();
   node.plugins.emplace_back("nvidia-gpu.sock");
   EXPECT_EQ(found(node, "other plugins").status, CheckStatus::kError);
@@ -101,7 +101,7 @@ TEST(DoctorKubernetes, NvidiasOwnPluginsGiveTheSameGpusAway) {
   EXPECT_THAT(found(node, "other plugins").summary, HasSubstr("gpu.nvidia.com-reg.sock"));
 }
 
-TEST(DoctorKubernetes, ALeaseOfAPodThatNobodyNamesIsAWarning) {
+TEST(DoctorKubernetes, LeaseOfAnUnknownPodIsAWarning) {
   std::vector<proto::Lease> leases(2);
   leases[1].kind = proto::LeaseKind::kPod;
   leases[1].pod = proto::Pod{"ns", "pod", "main"};
@@ -111,7 +111,7 @@ TEST(DoctorKubernetes, ALeaseOfAPodThatNobodyNamesIsAWarning) {
   EXPECT_EQ(check_pods(leases, {}).status, CheckStatus::kWarning);
 }
 
-TEST(DoctorKubernetes, ALeaseOfAClaimThatKubeletDoesNotKnowIsNoContainers) {
+TEST(DoctorKubernetes, LeaseOfAClaimUnknownToKubeletIsReported) {
   std::vector<proto::Lease> leases(3);
   for (proto::Lease& lease : leases) {
     lease.kind = proto::LeaseKind::kPod;

@@ -54,7 +54,7 @@ TEST(DoctorLocal, ASocketOfAThirdUserIsAWarning) {
   EXPECT_THAT(*check->remedy, HasSubstr("unset GPUROTA_RUNTIME_DIR"));
 }
 
-TEST(DoctorLocal, ASocketThatIsNotItsDaemonsIsAnError) {
+TEST(DoctorLocal, SocketOfAnotherUserThanTheDaemonIsAnError) {
   const auto check = check_socket_owner("/run/gpurota/control.sock", 1001, 0, 1000);
   ASSERT_TRUE(check);
   EXPECT_EQ(check->status, CheckStatus::kError);

@@ -17,11 +17,11 @@ std::string mistake(const std::vector<std::string>& words) {
   return arguments ? "" : arguments.error().message;
 }
 
-TEST(StatusColumns, AreTakenInTheOrderInWhichTheyAreNamed) {
+TEST(StatusColumns, AppearInTheGivenOrder) {
   EXPECT_THAT(*parse_status_columns("user,gpu,user"), ElementsAre(kUser, kGpu, kUser));
 }
 
-TEST(StatusColumns, EachHasANameThatIsTaken) {
+TEST(StatusColumns, EachHasANameThatTheOptionAccepts) {
   const std::string names = status_column_names();
   std::string list;
   for (const char c : names) {
@@ -40,7 +40,7 @@ TEST(StatusColumns, UnknownColumnIsReportedWithASuggestionOrAllColumns) {
   EXPECT_THAT(mistake({"status", "--format", many}), HasSubstr("too many"));
 }
 
-TEST(StatusColumns, DoNotGoWithOtherForms) {
+TEST(StatusColumns, ExcludeOtherOutputFormats) {
   for (const char* const form : {"--json", "--summary"}) {
     EXPECT_THAT(mistake({"status", "--format", "gpu", form}), HasSubstr("cannot be combined"));
   }

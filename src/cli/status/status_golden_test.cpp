@@ -68,7 +68,7 @@ TEST(StatusGolden, OutputOfEachMachineMatchesItsFile) {
   }
 }
 
-TEST(StatusGolden, EachFileIsOfAMachine) {
+TEST(StatusGolden, EachFileBelongsToAMachine) {
   std::set<std::string> files, machines;
   for (const auto& entry : std::filesystem::directory_iterator(GPUROTA_TESTDATA "/status")) {
     files.insert(entry.path().string());

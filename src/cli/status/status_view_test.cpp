@@ -163,7 +163,7 @@ TEST(StatusView, StatesOfTheQueueAreShown) {
   EXPECT_THAT(status_text(reply, {}, kNow), Not(HasSubstr("wait")));
 }
 
-TEST(StatusView, AFillerLeavesItsGpuFreeUntilItsTimeIsOverAndItStays) {
+TEST(StatusView, GpuOfAFillerIsFreeUntilTheFillerExpires) {
   proto::Status::Reply reply = a_status();
   reply.leases[0].kind = proto::LeaseKind::kFiller;
   apply_threshold(reply, gib(1));
@@ -208,7 +208,7 @@ TEST(StatusView, UseWithoutALeaseNamesItsUserOnALeasedGpuToo) {
   EXPECT_THAT(lines[5], HasSubstr("pid 77 (python3 x.py) and 1 more"));
 }
 
-TEST(StatusView, UseInAContainerNamesItToWhomMaySeeIt) {
+TEST(StatusView, ContainerIsNamedOnlyToUsersWhoMaySeeIt) {
   proto::Status::Reply reply = a_status();
   reply.gpus[2].state = proto::GpuState::kUnreservedUse;
   proto::Finding& found = add_finding(reply, proto::FindingKind::kUnreservedUse, 2);
@@ -225,7 +225,7 @@ TEST(StatusView, UseInAContainerNamesItToWhomMaySeeIt) {
   EXPECT_THAT(shown(), HasSubstr("in docker bbbbbbbbbbbb and others, perhaps of L12"));
 }
 
-TEST(StatusView, UseOfAnOwnerDiffersFromNoneAndFromTooMuch) {
+TEST(StatusView, UnusedLeaseAndLeaseOverItsLimitAreMarked) {
   proto::Status::Reply reply = a_status();
   add_finding(reply, proto::FindingKind::kOverLimit, 0).lease_id = LeaseId{12};
   reply.leases[0].gpus[0].used_bytes = gib(8) + mib(20);
@@ -332,7 +332,7 @@ TEST(StatusView, ColourIsOnlyThereWhenWanted) {
   EXPECT_THAT(text, HasSubstr("\033[31mERROR\033[0m"));
 }
 
-TEST(StatusView, AMigInstanceIsNamedBesideItsGpuNotLikeOne) {
+TEST(StatusView, MigInstanceHasALabelOfItsOwn) {
   proto::Status::Reply reply = a_status();
   reply.gpus[2].parent = reply.gpus[1].uuid;
   reply.gpus[2].index = 0;
@@ -462,7 +462,7 @@ TEST(StatusWatch, SendsOnlyTheLinesThatChanged) {
   EXPECT_EQ(redraw_text({"a", "b", "c"}, {"a"}), "\033[2;1H\033[J");
 }
 
-TEST(StatusView, UseThatNobodyCanMeasureIsNotShownAsNothing) {
+TEST(StatusView, UnknownUseIsNotShownAsZero) {
   proto::Status::Reply reply = a_status();
   reply.leases[0].gpus[0].used_bytes.reset();
   reply.leases[0].gpus[0].processes = 0;

@@ -97,12 +97,12 @@ TEST(DoneText, ShowsTheChangedSetting) {
   EXPECT_EQ(set_text(reset), "set GPU 3: back to the configuration");
 }
 
-TEST(DoneText, EveryActionHasItsPast) {
+TEST(DoneText, EveryActionHasAPastTense) {
   EXPECT_EQ(controlled_text("job", "stop", "web"), "stopped job web");
   EXPECT_EQ(controlled_text("filler", "pause", "fold"), "paused filler fold");
 }
 
-TEST(OwnReservation, IsNamedWhereItMayBeWhatIsWaitedFor) {
+TEST(OwnReservation, IsNamedIfTheRequestMayWaitForIt) {
   proto::Request request;
   request.uid = kAlice;
   const std::vector<proto::Lease> leases = {a_lease()};
@@ -117,7 +117,7 @@ TEST(OwnReservation, IsNamedWhereItMayBeWhatIsWaitedFor) {
   EXPECT_EQ(own_reservation_text(request, leases), "");
 }
 
-TEST(OwnReservation, IsNotSomebodyElsesNorOneThatEnds) {
+TEST(OwnReservation, IgnoresOtherUsersAndEndingReservations) {
   proto::Request request;
   request.uid = kAlice;
   proto::Lease other = a_lease(), shared = a_lease(), ending = a_lease();

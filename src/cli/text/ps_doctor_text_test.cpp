@@ -19,7 +19,7 @@ TEST(PsDoctorText, PsShowsWhoHasNoLease) {
   EXPECT_EQ(ps_text({}, {}), "no process on any GPU\n");
 }
 
-TEST(PsDoctorText, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
+TEST(PsDoctorText, PsShowsAllocationsAndUnhookedFunctions) {
   proto::ListProcesses::Reply reply;
   proto::Process& process = reply.processes.emplace_back();
   process.pid = 4711;
@@ -108,7 +108,7 @@ TEST(PsDoctorText, AMigInstanceIsNotNamedLikeAGpu) {
   EXPECT_EQ(lease_line(lease), "L3 on GPU 0:1 (whole), GPU 1 (whole)") << "an older daemon's index";
 }
 
-TEST(PsDoctorText, DoctorShowsTheRemedyOfWhatIsWrongOnly) {
+TEST(PsDoctorText, DoctorShowsRemediesOnlyForProblems) {
   const std::vector<proto::Check> checks = {
       {"driver", proto::CheckStatus::kOk, "580", "not shown"},
       {"cgroup v2", proto::CheckStatus::kWarning, "cannot be written", "run as root"}};

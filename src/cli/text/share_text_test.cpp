@@ -58,7 +58,7 @@ TEST(ShareText, SaysWeightsAndComparesGroupsUnlessBothAreInTheSame) {
             "7 d old counts half");
 }
 
-TEST(ShareText, SaysNothingWhereTheOrderIsThatOfComing) {
+TEST(ShareText, IsEmptyIfTheQueueIsInOrderOfArrival) {
   proto::Request request = behind(share(1), share(0));
   request.passed_by.reset();
   EXPECT_EQ(place_text(request) + place_in_full(request, kBob), "");

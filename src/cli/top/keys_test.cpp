@@ -65,7 +65,7 @@ TEST_F(TopKeys, AFilterTakesEffectWhileItIsTypedAndEscapeRemovesIt) {
   EXPECT_EQ(state_.choice.filter, "");
 }
 
-TEST_F(TopKeys, EscapeWhileAFilterIsTypedLeavesTheOneBefore) {
+TEST_F(TopKeys, EscapeWhileTypingAFilterKeepsThePreviousFilter) {
   press("/caro\n/x");
   EXPECT_EQ(state_.choice.filter, "carox");
   press(Key::kEscape);
@@ -79,7 +79,7 @@ TEST_F(TopKeys, BackspaceRemovesAWholeCharacter) {
   EXPECT_EQ(state_.typed, "");
 }
 
-TEST_F(TopKeys, OneUserAlone) {
+TEST_F(TopKeys, UserFilterShowsOnlyThatUser) {
   press("ugu_dave\n");
   EXPECT_EQ(state_.choice.user, "gu_dave");
   const auto all = subjects(make_rows(model_, state_.choice));

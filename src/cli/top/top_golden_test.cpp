@@ -96,7 +96,7 @@ TEST(TopGolden, EachScreenMatchesItsFile) {
   }
 }
 
-TEST(TopGolden, EachFileIsOfAPicture) {
+TEST(TopGolden, EachFileBelongsToAScreen) {
   std::set<std::string> files, expected;
   for (const auto& entry : std::filesystem::directory_iterator(GPUROTA_TESTDATA "/top")) {
     files.insert(entry.path().string());
@@ -105,7 +105,7 @@ TEST(TopGolden, EachFileIsOfAPicture) {
   EXPECT_EQ(files, expected);
 }
 
-TEST(TopGolden, APictureOfAnySizeHasThatSize) {
+TEST(TopGolden, ScreenFillsTheTerminalAtAnySize) {
   for (const auto& sample : samples::all_machines()) {
     const Model model = samples::machine(sample.name);
     State state;

@@ -113,7 +113,7 @@ TEST(ExplainTurns, LeaseAboveItsSoftLimitIsMarked) {
   EXPECT_THAT(turns_text(reply, {}, kNow), HasSubstr("above its soft limit"));
 }
 
-TEST(TurnsText, AQuantumOfTheLeaseItselfHasAStar) {
+TEST(TurnsText, QuantumSetForALeaseIsMarkedWithAStar) {
   auto reply = two_leases();
   EXPECT_THAT(turns_text(reply, {}, kNow), Not(HasSubstr("5.0 s*")));
   reply.gpus[0].leases[0].own_quantum_ms = 5000;

@@ -144,7 +144,7 @@ TEST_F(APod, PodOutsideOfTheQueueIsReportedAsWaiting) {
   EXPECT_THAT(reasons(), ElementsAre("WaitingForGpuTurn"));
 }
 
-TEST_F(APod, OneOfVeryManyIsNotSaid) {
+TEST_F(APod, EventsBeyondTheLimitAreDropped) {
   is_over_ = true;
   std::vector<SeenPod> many;
   for (std::size_t i = 0; i < PodEvents::kMost + 50; ++i) many.push_back(claim(std::to_string(i)));

@@ -22,7 +22,7 @@ Claim lease(Resource resource, const char* uuid, Bytes memory = {}) {
 }
 std::string said(const Result<void>& result) { return result ? "" : result.error().message; }
 
-TEST(ClaimRoom, AWholeGpuIsNotASecondRequestsAsWell) {
+TEST(ClaimRoom, WholeGpuIsForOneRequestOnly) {
   const std::vector<Claim> both = {lease(Resource::kGpu, "A"),
                                    lease(Resource::kTurn, "A", gib(79))};
   const std::vector<Claim> apart = {lease(Resource::kGpu, "A"),
@@ -32,7 +32,7 @@ TEST(ClaimRoom, AWholeGpuIsNotASecondRequestsAsWell) {
   EXPECT_TRUE(check_together(apart, {gpu("A"), gpu("B")}));
 }
 
-TEST(ClaimRoom, TurnsHaveTheirMemoryOneAfterTheOtherAndBesideSlices) {
+TEST(ClaimRoom, TurnsShareTheMemoryThatSlicesLeave) {
   std::vector<Claim> leases = {lease(Resource::kTurn, "A", gib(50)),
                                lease(Resource::kTurn, "A", gib(60)),
                                lease(Resource::kMemory, "A", gib(20))};

@@ -42,7 +42,7 @@ Result<Claim> lease(const std::string& json) {
 }
 std::string refusal(const Result<Claim>& claim) { return claim ? "none" : claim.error().message; }
 
-TEST(AClaim, OfMemoryIsASliceOfItsGpu) {
+TEST(AClaim, MemoryClaimIsASliceOfItsGpu) {
   const auto claim = lease(claim_json(result("gpu-a")));
   ASSERT_TRUE(claim) << refusal(claim);
   const LeaseOrder order = order_of(*claim);
@@ -66,7 +66,7 @@ TEST(AClaim, TwoSharesOfOneGpuAreOneLimit) {
   EXPECT_EQ(order_of(*claim).request.memory, (SizeSpec{gib(12), 0}));
 }
 
-TEST(AClaim, OfTurnsWithoutAnAmountHasTheLeastOfItsGpusOnEach) {
+TEST(AClaim, TurnsWithoutAnAmountGetTheLeastMemoryOfTheGpus) {
   const std::string two = result("gpu-a-turns", "79Gi") + "," + result("gpu-b-turns", "60Gi");
   const auto claim = lease(claim_json(two));
   ASSERT_TRUE(claim) << refusal(claim);
@@ -148,7 +148,7 @@ TEST(AClaim, ClaimLowersTheLimitOfItsClassButNeverRaisesIt) {
                                                     config("FromClaim", R"("priority":50)"))));
 }
 
-TEST(AClaim, AConfigurationOfOtherRequestsIsNotItsOwn) {
+TEST(AClaim, ConfigurationForOtherRequestsIsIgnored) {
   const std::string other =
       R"({"source":"FromClaim","requests":["other"],"opaque":{"driver":"gpurota.dev","parameters":7}})";
   EXPECT_TRUE(lease(claim_json(result("gpu-a"), other)));
@@ -202,7 +202,7 @@ TEST(AClaim, OfResourcesHasALeaseForEachContainer) {
   EXPECT_NE(two.error().message.find("let it ask for one"), std::string::npos);
 }
 
-TEST(AClaim, IsNotReadFromAnythingElse) {
+TEST(AClaim, MalformedClaimIsRefused) {
   for (const char* text : {"", "{", "[]", "7", R"({"metadata":{"uid":7}})", R"({"metadata":[]})",
                            R"({"metadata":{"uid":"uid-2"}})", R"({"metadata":{"uid":"uid-1"}})"}) {
     EXPECT_FALSE(parse_claim(kId, text)) << text;

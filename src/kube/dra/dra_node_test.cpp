@@ -87,13 +87,13 @@ TEST_F(ADraNode, KnowsItsClaimsAndTheirTokensAfterARestart) {
   EXPECT_TRUE(node_->take_endings().empty());
 }
 
-TEST_F(ADraNode, AClaimThatIsThereKeepsItsToken) {
+TEST_F(ADraNode, StoredClaimKeepsItsToken) {
   const auto first = node_->add(claim("u1")), second = node_->add(claim("u1"));
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->front().order.token, second->front().order.token);
 }
 
-TEST_F(ADraNode, StoresWhatHasItsLeaseAndNothingThatIsOnlyTried) {
+TEST_F(ADraNode, StoresOnlyClaimsWithALease) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(node_->add(claim("u1")));
     ASSERT_TRUE(node_->remove("u1"));
@@ -174,7 +174,7 @@ TEST_F(ADraNode, CountsALeaseOnlyTogetherWithWhatTheDaemonSaysIsFree) {
   EXPECT_EQ(memory_device().memory, before);
 }
 
-TEST_F(ADraNode, PublishesTheSameCapacityWhileAClaimGoes) {
+TEST_F(ADraNode, CapacityIsUnchangedWhileAClaimEnds) {
   const Bytes before = memory_device().memory;
   prepare("u1");
   view_.node.gpus.front().free = gib(6);
@@ -230,7 +230,7 @@ TEST_F(ADraNode, LeavesLeasesOfOtherPluginsAlone) {
   EXPECT_TRUE(node_->take_endings().empty());
 }
 
-TEST_F(ADraNode, ADaemonThatIsAwayForLongHasNothingToGive) {
+TEST_F(ADraNode, NothingIsPublishedWhenTheDaemonIsAwayForLong) {
   now_ += seconds(29);
   node_->on_daemon(fail(Code::kUnavailable, "away"));
   EXPECT_EQ(node_->health().front().health, Health::kHealthy);
@@ -247,7 +247,7 @@ TEST_F(ADraNode, RefusesAGpuThatIsNotThere) {
   EXPECT_FALSE(node_->has("u1"));
 }
 
-TEST(ABackOff, GrowsToItsBoundAndIsNeverAtTheSameTimeForAll) {
+TEST(ABackOff, GrowsToItsLimitWithRandomJitter) {
   BackOff back_off(std::chrono::seconds(1), std::chrono::seconds(4));
   EXPECT_EQ(back_off.next(0), std::chrono::milliseconds(500));
   EXPECT_EQ(back_off.next(512), std::chrono::milliseconds(1500));

@@ -15,7 +15,7 @@ TEST(Quantity, IsReadAsKubernetesWritesIt) {
   EXPECT_EQ(parse_quantity("4k"), Bytes(4000));
 }
 
-TEST(Quantity, IsRefusedWhereItIsNone) {
+TEST(Quantity, InvalidTextIsRefused) {
   for (const char* text : {"", "Gi", "-1", "8GiB", "8 Gi", "1e", "9223372036854775808", "8Zi",
                            "1.2.3", "K", "4K", "0x10"}) {
     EXPECT_FALSE(parse_quantity(text)) << text;

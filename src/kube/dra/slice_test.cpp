@@ -58,7 +58,7 @@ TEST(Slice, HasNoTurnsOfAGpuWhoseMemoryCannotMove) {
   EXPECT_EQ(of(unified).size() + 1, of(gpu("GPU-A")).size());
 }
 
-TEST(Slice, SaysWhereAGpuIsByTheNamesThatAllDriversShare) {
+TEST(Slice, PlaceOfAGpuHasTheStandardAttributeNames) {
   NodeGpu joined = gpu("GPU-A");
   joined.pci = "00000000:01:00.0";
   joined.place = {"0000:01:00.0", "pci0000:00", 1};
@@ -103,7 +103,7 @@ TEST(Slice, ClaimWithoutALeaseCountsOnce) {
   EXPECT_EQ(device(of(gpu("GPU-A"), {claim}), "gpu-a").memory, gib(79));
 }
 
-TEST(Slice, AWholeGpuOfAClaimLeavesNothingOfEitherDevice) {
+TEST(Slice, ClaimOfAWholeGpuLeavesNoDeviceAvailable) {
   NodeGpu taken = gpu("GPU-A");
   taken.free = taken.free_for_turns = Bytes();
   taken.idle = false;
@@ -120,7 +120,7 @@ TEST(Slice, TurnsHaveTheGpusMemoryAndTheHosts) {
   EXPECT_EQ(turns.usual, gib(79));
 }
 
-TEST(Slice, NoClaimOfTurnsMayHaveMoreThanItsGpuHasForOne) {
+TEST(Slice, ClaimOfTurnsIsLimitedToItsGpu) {
   NodeGpu beside = gpu("GPU-A");
   beside.free_for_turns = gib(20);
   const SliceDevice turns = device(of(beside), "gpu-a-turns");
@@ -195,7 +195,7 @@ TEST(Slice, CountersAreInSlicesOfTheirOwnEightInEachAndComeFirst) {
   }
 }
 
-TEST(Slice, EachDeviceTakesAllOfTheGpuFromTheCounterThatTheyShare) {
+TEST(Slice, EachDeviceUsesTheWholeSharedCounter) {
   for (const SliceDevice& each : of(gpu("GPU-A"))) {
     EXPECT_EQ(each.counter, "gpu-a");
     EXPECT_EQ(each.counted, gib(80)) << each.name;
@@ -203,7 +203,7 @@ TEST(Slice, EachDeviceTakesAllOfTheGpuFromTheCounterThatTheyShare) {
   }
 }
 
-TEST(Slice, WhereTheyMayBeMixedSlicesAndTurnsLeaveRoomForEachOtherOnly) {
+TEST(Slice, MixedSlicesAndTurnsShareTheCounterOfTheGpu) {
   SliceRules mixed;
   mixed.mixed = true;
   const auto devices = slice_devices({gpu("GPU-A")}, {}, {"1.2.3", ""}, gib(200), mixed);
@@ -211,7 +211,7 @@ TEST(Slice, WhereTheyMayBeMixedSlicesAndTurnsLeaveRoomForEachOtherOnly) {
   EXPECT_EQ(device(devices, "gpu-a").counted + device(devices, "gpu-a-turns").counted, gib(80));
 }
 
-TEST(Slice, AWholeGpuIsOneClaimsAndHasNoPolicy) {
+TEST(Slice, WholeGpuIsForOneClaimAndHasNoPolicy) {
   const SliceDevice whole = device(of(gpu("GPU-A")), "gpu-a-whole");
   EXPECT_TRUE(flag(whole, "whole"));
   EXPECT_EQ(whole.memory, gib(80));
