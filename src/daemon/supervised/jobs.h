@@ -67,9 +67,11 @@ class Jobs final : Supervisor::Policy {
 
   // The job whose run `pid`, a `gpurota run`, is.
   const JobEntry* job_of(const ports::ProcessId& run) const;
-  // The run has asked for a lease, and was refused for this reason, or got this one and starts
-  // under it.
-  void on_refused(const ports::ProcessId& run, const std::string& why);
+  // The run has asked for a lease, and was refused for this reason. `may_pass`: the same request
+  // may be granted later, without a change of it. An item of an array then waits, and any other job
+  // has failed.
+  void on_refused(const ports::ProcessId& run, const std::string& why, bool may_pass);
+  // The run has got this lease and starts under it.
   void on_held(const ports::ProcessId& run, LeaseId lease);
   // Somebody has taken the run's request out of the queue.
   void on_cancelled(const ports::ProcessId& run, const std::string& why);
