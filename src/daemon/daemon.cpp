@@ -113,7 +113,8 @@ LeaseHooks Daemon::lease_hooks() {
               [this](const LeaseEntry& entry) { return job_leases_.end_of_command(entry); },
           .grace_of = [this](const LeaseEntry& entry) { return fillers_.grace_of(entry); },
           .on_time_over = [this](const ports::ProcessId& holder,
-                                 const std::string& why) { jobs_.on_time_over(holder, why); }};
+                                 const std::string& why) { jobs_.on_time_over(holder, why); },
+          .on_moved = [this] { control_.on_moved(); }};
 }
 
 // The calls below may end this lease or another one. All consequences of such an end are carried

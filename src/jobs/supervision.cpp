@@ -129,6 +129,12 @@ Actions Supervision::on_cannot_start(Moment now, std::string why) {
   return ended(now, RunEnd{std::nullopt, now.wall, EndReason::kCannotStart, 0, std::move(why)});
 }
 
+bool Supervision::put_off() {
+  if (state_.phase != Phase::kRunning || !state_.asking) return false;
+  settle(Phase::kWaiting);
+  return true;
+}
+
 Actions Supervision::on_exit(Moment now, int code, bool signalled) {
   if (state_.phase != Phase::kRunning && state_.phase != Phase::kStopping) return {};
   RunEnd end{state_.started, now.wall, signalled ? EndReason::kSignalled : EndReason::kExited, code,

@@ -93,6 +93,9 @@ class Supervision {
 
   Actions on_lease(Moment now);
   Actions on_cannot_start(Moment now, std::string why);
+  // The run was refused something that the job can get later: the job waits, as if there had been
+  // no run. False, and no change: the job does not ask for its lease.
+  bool put_off();
   // The run is over: all its processes have ended. `signalled`: `code` is a signal.
   Actions on_exit(Moment now, int code, bool signalled);
   Actions on_exit_unseen(Moment now);

@@ -313,6 +313,22 @@ TEST(Supervision, MissingCommandIsRetriedOnlyWithARestartPolicy) {
   EXPECT_EQ(again.state().phase, Phase::kBackingOff);
 }
 
+TEST(Supervision, PutOffWhileItAsksItWaitsWithoutAnEndedRun) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  EXPECT_TRUE(job.put_off());
+  EXPECT_EQ(job.state().phase, Phase::kWaiting);
+  EXPECT_TRUE(job.state().history.empty());
+  EXPECT_FALSE(job.put_off()) << "nothing asks";
+  Supervision on = running(clock, {});
+  on.on_held(clock.now);
+  EXPECT_FALSE(on.put_off()) << "its command runs";
+  EXPECT_EQ(on.state().phase, Phase::kRunning);
+  Supervision stops = running(clock, {});
+  EXPECT_THAT(stops.stop(clock.now), ElementsAre(Action::kTerminate));
+  EXPECT_FALSE(stops.put_off()) << "its owner has stopped it";
+}
+
 TEST(Supervision, AtBootStartsJobsThatRanOrWaited) {
   Clock clock;
   Supervision ran = running(clock, {});

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "core/device_fence.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,18 @@ class ControlGroups {
   // it, below the group that systemd leaves to each user, so code that decides by a group's name
   // must ask this too. False where that cannot be told.
   virtual bool is_made_by_root(const std::string& group) = 0;
-  // Makes the group `name` below the one that `pid` is in and moves `pid` into it, so the process
-  // leaves no limit that it was under. kUnavailable where there is no writable cgroup v2. `name`
-  // begins with kCgroupPrefix: no other group is ever killed or removed, whatever path is given.
+  // Makes the group `name` below the one that `pid` is in, so that a process that moves there
+  // leaves no limit that it was under. kUnavailable where there is no writable cgroup v2; kLimit:
+  // the group exists and has processes. `name` begins with kCgroupPrefix: no other group is ever
+  // killed or removed, whatever path is given.
   virtual Result<std::string> make_below(pid_t pid, const std::string& name) = 0;
+  // Moves `pid` into a group that make_below() has made, on a thread of its own, as the kernel may
+  // take tens of milliseconds. Then calls `done` on the state thread, perhaps before this returns;
+  // never after this object is destroyed. kGone: the process has ended, or the group is gone;
+  // kUnavailable: the group cannot take it. After an error do not kill the group: it may have a
+  // process with the same number.
+  virtual void enter(const std::string& group, pid_t pid,
+                     std::function<void(const Result<void>&)> done) = 0;
   // From now on the group's processes can open only those devices of each fence that are in its
   // `open`; devices without a fence are not restricted. Without fences, gpurota restricts nothing.
   // Files that are open stay open. The fence lasts as long as the group, also without the daemon.

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,30 +121,43 @@ bool is_made_by_root(const std::string& group) {
   return check_directory(slash == 0 ? "/" : group.substr(0, slash), 0).has_value();
 }
 
-Result<std::string> make_cgroup(const std::string& parent, const std::string& name, pid_t pid) {
+Result<std::string> make_cgroup(const std::string& parent, const std::string& name) {
   const std::string directory = parent + "/" + name;
   GPUROTA_TRY(check_ours(directory));
   if (name.find('/') != name.npos || name.size() > 200) {
     return fail(Code::kInternal, fmt::format("'{}' cannot name a control group", name));
   }
-  const auto unavailable = [&](int error_number) {
+  if (::mkdir(directory.c_str(), 0755) == 0) return directory;
+  if (errno != EEXIST) {
+    const int error_number = errno;
     return fail(Code::kUnavailable,
                 fmt::format("cannot make a control group in {}: {}", parent,
                             std::generic_category().message(error_number)),
                 error_number);
-  };
-  if (::mkdir(directory.c_str(), 0755) != 0) {
-    if (errno != EEXIST) return unavailable(errno);
-    const auto members = read_cgroup_members(directory);
-    if (!members || !members->empty()) {
-      return fail(Code::kLimit, fmt::format("the control group {} is in use", directory), EEXIST);
-    }
   }
+  const auto members = read_cgroup_members(directory);
+  if (!members || !members->empty()) {
+    return fail(Code::kLimit, fmt::format("the control group {} is in use", directory), EEXIST);
+  }
+  return directory;
+}
+
+Result<void> enter_cgroup(const std::string& directory, pid_t pid, int process) {
+  GPUROTA_TRY(check_ours(directory));
+  const auto has_ended = [&] {
+    pollfd end{process, POLLIN, 0};
+    return ::poll(&end, 1, 0) != 0;
+  };
+  const auto gone = [&] { return fail(Code::kGone, fmt::format("process {} has ended", pid)); };
+  if (has_ended()) return gone();
   const int error_number = write_to(directory + "/cgroup.procs", std::to_string(pid));
-  if (error_number == 0) return directory;
-  (void)::rmdir(directory.c_str());
-  if (error_number == ESRCH) return fail(Code::kGone, fmt::format("process {} has ended", pid));
-  return unavailable(error_number);
+  if (error_number == ESRCH || has_ended()) return gone();
+  if (error_number == 0) return {};
+  const Code code = error_number == ENOENT ? Code::kGone : Code::kUnavailable;
+  return fail(code,
+              fmt::format("cannot move process {} into {}: {}", pid, directory,
+                          std::generic_category().message(error_number)),
+              error_number);
 }
 
 Result<std::vector<pid_t>> read_cgroup_members(const std::string& directory) {

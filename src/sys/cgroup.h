@@ -1,9 +1,9 @@
 // Control groups, version 2, wherever they are mounted: alone at /sys/fs/cgroup, or beside version
 // 1 ("hybrid", at /sys/fs/cgroup/unified); the whole tree, or only a container's part.
 //
-// Used by SystemControlGroups on the state thread. Every function that changes a group refuses a
-// path whose last part does not begin with ports::kCgroupPrefix, so that gpurota only ever kills or
-// removes groups that it made.
+// Used by SystemControlGroups on the state thread, unless a comment says otherwise. Every function
+// that changes a group refuses a path whose last part does not begin with ports::kCgroupPrefix, so
+// that gpurota only ever kills or removes groups that it made.
 #pragma once
 
 #include "base/result.h"
@@ -34,10 +34,14 @@ std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgr
 // group. Any thread.
 bool is_made_by_root(const std::string& group);
 
-// Makes `parent`/`name` and moves `pid` into it. kUnavailable, with the system's reason, if the
-// tree is read-only or not ours to change; kGone if the process has ended; kLimit if the group
-// exists and has processes.
-Result<std::string> make_cgroup(const std::string& parent, const std::string& name, pid_t pid);
+// Makes `parent`/`name`. kUnavailable, with the system's reason, if the tree is read-only or not
+// ours to change; kLimit if the group exists and has processes.
+Result<std::string> make_cgroup(const std::string& parent, const std::string& name);
+
+// Moves `pid` into the group. `process`: a pidfd of it. Any thread; may take tens of milliseconds.
+// kGone if the process has ended, even if the move seems to have succeeded: the group may then have
+// a process with the same number. kUnavailable: the group cannot take the process.
+Result<void> enter_cgroup(const std::string& directory, pid_t pid, int process);
 
 // The processes in `directory` and in all groups below it.
 Result<std::vector<pid_t>> read_cgroup_members(const std::string& directory);

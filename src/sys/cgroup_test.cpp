@@ -1,11 +1,14 @@
 #include "sys/cgroup.h"
 
+#include "base/fd.h"
 #include "sys/proc_files.h"
 #include "testing/temp_dir.h"
 
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace gpurota::sys {
@@ -78,10 +81,11 @@ TEST(Cgroup, OnlyGroupsNamedByGpurotaAreChanged) {
         temp.file("../user.slice/gpurota-1")}) {
     EXPECT_EQ(kill_cgroup(path).error().code, Code::kInternal) << path;
     EXPECT_EQ(remove_cgroup(path).error().code, Code::kInternal) << path;
+    EXPECT_EQ(enter_cgroup(path, ::getpid(), -1).error().code, Code::kInternal) << path;
   }
   EXPECT_EQ(testing::read_file(temp.file("user.slice") + "/cgroup.kill"), "");
   for (const char* name : {"", "x", "..", "a/gpurota-1", "gpurota-1/x", "gpurota-1/gpurota-2"}) {
-    EXPECT_EQ(make_cgroup(temp.path(), name, ::getpid()).error().code, Code::kInternal) << name;
+    EXPECT_EQ(make_cgroup(temp.path(), name).error().code, Code::kInternal) << name;
   }
 }
 
@@ -93,10 +97,31 @@ TEST(Cgroup, KillingOrRemovingAMissingGroupSucceeds) {
 
 TEST(Cgroup, ATreeThatCannotBeChangedIsUnavailableWithTheReason) {
   // Writing to /proc fails as in a read-only cgroupfs.
-  const auto made = make_cgroup("/proc/self", "gpurota-1", ::getpid());
+  const auto made = make_cgroup("/proc/self", "gpurota-1");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kUnavailable);
   EXPECT_NE(made.error().message.find("/proc/self"), std::string::npos);
+}
+
+// The members' file is an ordinary file here, so nothing is moved.
+TEST(Cgroup, ProcessThatHasEndedIsNotMovedByItsNumber) {
+  const testing::TempDir temp;
+  const std::string group = temp.file("gpurota-1");
+  ASSERT_EQ(::mkdir(group.c_str(), 0755), 0);
+  testing::write_file(group + "/cgroup.procs", "");
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  ASSERT_TRUE(process);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(enter_cgroup(group, pid, process.get()).error().code, Code::kGone);
+  EXPECT_EQ(testing::read_file(group + "/cgroup.procs"), "");
+  ::waitpid(pid, nullptr, 0);
+  const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  EXPECT_TRUE(enter_cgroup(group, ::getpid(), self.get()));
+  EXPECT_EQ(testing::read_file(group + "/cgroup.procs"), std::to_string(::getpid()));
+  EXPECT_EQ(enter_cgroup(temp.file("gpurota-2"), ::getpid(), self.get()).error().code, Code::kGone);
 }
 
 TEST(Procfs, ReadsCommands) {

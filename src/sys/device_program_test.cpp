@@ -21,6 +21,7 @@
 #include <linux/bpf.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,7 +163,11 @@ class DeviceProgramInAGroup : public ::testing::Test {
     children_.push_back(pid);
     const std::string own = processes_.cgroups().of(parent);
     if (own.empty()) return fail(Code::kUnavailable, "no cgroup v2");
-    return make_cgroup(own, name + "-" + std::to_string(::getpid()), pid);
+    GPUROTA_ASSIGN_OR_RETURN(std::string group,
+                             make_cgroup(own, name + "-" + std::to_string(::getpid())));
+    const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    GPUROTA_TRY(enter_cgroup(group, pid, process.get()));
+    return group;
   }
   // The error when the process in the group of `pid` opens a device; 0 if it succeeds.
   int opened(pid_t pid, unsigned minor) {

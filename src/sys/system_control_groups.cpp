@@ -1,9 +1,17 @@
 #include "sys/system_control_groups.h"
 
+#include "base/fd.h"
 #include "sys/device_program.h"
 #include "sys/proc_files.h"
 
 #include <fmt/core.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace gpurota::sys {
 
@@ -18,9 +26,19 @@ bool SystemControlGroups::is_made_by_root(const std::string& group) {
 
 Result<std::string> SystemControlGroups::make_below(pid_t pid, const std::string& name) {
   const std::string parent = of(pid);
-  if (!parent.empty()) return make_cgroup(parent, name, pid);
+  if (!parent.empty()) return make_cgroup(parent, name);
   if (!mount_) return fail(Code::kUnavailable, "no cgroup v2 is mounted");
   return fail(Code::kUnavailable, fmt::format("process {} is in no visible control group", pid));
+}
+
+void SystemControlGroups::enter(const std::string& group, pid_t pid,
+                                std::function<void(const Result<void>&)> done) {
+  // The number is another process's as soon as this one has been reaped.
+  const auto process = std::make_shared<Fd>(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!*process) return done(fail_errno(fmt::format("cannot hold process {}", pid), errno));
+  if (!mover_) mover_.emplace(loop_, "cgroups");
+  mover_->run([group, pid, process] { return enter_cgroup(group, pid, process->get()); },
+              std::move(done));
 }
 
 Result<void> SystemControlGroups::fence(const std::string& group, const DeviceFences& fences) {

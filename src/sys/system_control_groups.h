@@ -3,8 +3,11 @@
 #pragma once
 
 #include "ports/control_groups.h"
+#include "ports/event_loop.h"
 #include "sys/cgroup.h"
+#include "sys/worker.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +17,9 @@ namespace gpurota::sys {
 
 class SystemControlGroups final : public ports::ControlGroups {
  public:
+  // `loop` must outlive this object.
+  explicit SystemControlGroups(ports::EventLoop& loop) : loop_(loop) {}
+
   // Sets where control groups are mounted. Until then, or without a mount, no process is in a
   // group.
   void set_mount(std::optional<CgroupMount> mount) { mount_ = std::move(mount); }
@@ -21,13 +27,17 @@ class SystemControlGroups final : public ports::ControlGroups {
   std::string of(pid_t pid) override;
   bool is_made_by_root(const std::string& group) override;
   Result<std::string> make_below(pid_t pid, const std::string& name) override;
+  void enter(const std::string& group, pid_t pid,
+             std::function<void(const Result<void>&)> done) override;
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
   Result<void> kill(const std::string& group) override;
   Result<void> remove(const std::string& group) override;
 
  private:
+  ports::EventLoop& loop_;
   std::optional<CgroupMount> mount_;
+  std::optional<Worker> mover_;  // for enter(); from its first call
 };
 
 }  // namespace gpurota::sys

@@ -48,7 +48,7 @@ class SystemProcesses : public ports::Processes {
 
   ports::EventLoop& loop_;
   Admission admission_;
-  SystemControlGroups cgroups_;
+  SystemControlGroups cgroups_{loop_};
   std::string boot_id_;
   UserNames names_;
   CommandLines commands_;

@@ -187,6 +187,11 @@ TEST_F(SystemProcessesTest, ACgroupHoldsAndEndsAllThatIsStartedInIt) {
     GTEST_SKIP() << "needs a writable cgroup v2: " << made.error().message;
   }
   ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(processes_.cgroups().members(*made)->empty());
+  std::optional<Result<void>> moved;
+  processes_.cgroups().enter(*made, pid, [&](const Result<void>& result) { moved = result; });
+  ASSERT_TRUE(loop_.run_until([&] { return moved.has_value(); }));
+  ASSERT_TRUE(*moved) << moved->error().message;
   EXPECT_EQ(processes_.cgroups().of(pid), *made);
   EXPECT_EQ(processes_.cgroups().of(::getpid()) + "/" + name, *made);
   EXPECT_EQ(*processes_.cgroups().members(*made), std::vector<pid_t>{pid});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace gpurota::testing {
 namespace {
@@ -41,9 +42,28 @@ Result<std::string> FakeControlGroups::make_below(pid_t pid, const std::string& 
   }
   const auto at = of_process_.find(pid);
   if (at == of_process_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
-  at->second += "/" + name;
-  groups_.insert(at->second);
-  return at->second;
+  std::string group = at->second + "/" + name;
+  groups_.insert(group);
+  return group;
+}
+
+Result<void> FakeControlGroups::move(const std::string& group, pid_t pid) {
+  if (!enterable_) return fail(Code::kUnavailable, group + " takes no processes");
+  const auto at = of_process_.find(pid);
+  if (at == of_process_.end()) return fail(Code::kGone, fmt::format("process {} has ended", pid));
+  if (!exists(group)) return fail(Code::kGone, group + " is gone");
+  at->second = group;
+  return {};
+}
+
+void FakeControlGroups::enter(const std::string& group, pid_t pid,
+                              std::function<void(const Result<void>&)> done) {
+  moves_.push_back({group, pid, std::move(done)});
+  if (!moves_wait_) finish_moves();
+}
+
+void FakeControlGroups::finish_moves() {
+  for (const Move& each : std::exchange(moves_, {})) each.done(move(each.group, each.pid));
 }
 
 Result<void> FakeControlGroups::fence(const std::string& group, const DeviceFences& fences) {

@@ -27,6 +27,13 @@ class FakeControlGroups final : public ports::ControlGroups {
   void set_available(bool available) { available_ = available; }
   // From now on fence fails with kDenied, as without the capability.
   void set_fences_available(bool available) { fences_available_ = available; }
+  // From now on enter() only notes the moves, until finish_moves() makes them.
+  void set_moves_wait(bool wait) { moves_wait_ = wait; }
+  void finish_moves();
+  // As when the daemon is killed.
+  void drop_moves() { moves_.clear(); }
+  // From now on enter() fails with kUnavailable.
+  void set_enterable(bool enterable) { enterable_ = enterable; }
   // Makes this group, and those below it, count as made by a user; all others count as root's.
   void set_made_by_user(const std::string& group) { users_.insert(group); }
   // While `is_short` is set, lookups fail with kLimit, as without free descriptors.
@@ -38,17 +45,29 @@ class FakeControlGroups final : public ports::ControlGroups {
   std::string of(pid_t pid) override;
   bool is_made_by_root(const std::string& group) override;
   Result<std::string> make_below(pid_t pid, const std::string& name) override;
+  void enter(const std::string& group, pid_t pid,
+             std::function<void(const Result<void>&)> done) override;
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
   Result<void> kill(const std::string& group) override;
   Result<void> remove(const std::string& group) override;
 
  private:
+  struct Move {
+    std::string group;
+    pid_t pid = 0;
+    std::function<void(const Result<void>&)> done;
+  };
+  Result<void> move(const std::string& group, pid_t pid);
+
   std::function<void(pid_t)> kill_process_;
   std::map<pid_t, std::string> of_process_;
   std::set<std::string> groups_;
   std::set<std::string> users_;
   std::map<std::string, DeviceFences> fences_;
+  std::vector<Move> moves_;  // that wait
+  bool moves_wait_ = false;
+  bool enterable_ = true;
   bool available_ = true;
   bool fences_available_ = true;
   bool is_short_ = false;

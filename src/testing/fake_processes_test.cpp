@@ -59,6 +59,8 @@ TEST(FakeProcesses, ChildrenAreInTheCgroupAndDieWithIt) {
   const pid_t main = processes.spawn();
   const auto cgroup = processes.cgroups().make_below(main, "gpurota-L1");
   ASSERT_TRUE(cgroup);
+  EXPECT_TRUE(processes.cgroups().members(*cgroup)->empty());
+  processes.cgroups().enter(*cgroup, main, [](const Result<void>& moved) { EXPECT_TRUE(moved); });
   const pid_t child = processes.spawn({.parent = main});
   const pid_t other = processes.spawn();
   EXPECT_EQ(*processes.cgroups().members(*cgroup), (std::vector<pid_t>{main, child}));

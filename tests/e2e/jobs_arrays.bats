@@ -302,24 +302,53 @@ PYTHON
   wait_until no_files
 }
 
-@test "how items ended while the disk was full is stored when there is room; others are retried" {
+@test "how items ended while the disk was full is stored when there is room; others wait for room" {
   add sweep --array 1-4%2 --memory 1G -- sh -c "$until_told"
   wait_until lines_in ran 2
   fill_disk
   told 0 1 2
-  wait_until counts sweep 'i["done"] == 2 and i["failed"] == 2'
+  wait_until counts sweep 'i["done"] == 2 and i["waiting"] == 2'
+  wait_until job_is sweep '"the next item waits: cannot write" in j["detail"]'
   run -1 gpurota job add more --array 1-3 --memory 1G -- true
   no_job more
   make_room
   wait_until store_is ok
+  told 0 3 4
+  wait_until in_state sweep finished
   kill_daemon
   start_daemon
-  counts sweep 'i["done"] == 2 and i["failed"] == 2'
-  item_is sweep 3 'j["runs"][0]["reason"] == "cannot-start"'
-  told 0 3 4
-  gpurota job restart sweep --failed
-  wait_until in_state sweep finished
+  counts sweep 'i["done"] == 4'
+  item_is sweep 3 '[r["code"] for r in j["runs"]] == [0]'
   [ "$(sort -n ran | tr '\n' ' ')" = '1 2 3 4 ' ]
+}
+
+@test "items beyond the limit of their owner wait for the others; none fails" {
+  stop_daemon
+  printf '%s\n' "[limits.user.$(id -un)]" 'memory = "2G"' >gpurota.toml
+  start_daemon
+  add sweep --array 1-4 --memory 1G -- sh -c "$until_told"
+  wait_until lines_in ran 2
+  wait_until job_is sweep \
+    '"2 running, 2 wait: the next item waits: the site allows you" in j["detail"]'
+  [ "$(sort ran)" = $'1\n2' ]
+  # An end of an item makes room for the next one at once, a new limit for all.
+  told 0 2
+  wait_until lines_in ran 3
+  wait_until job_is sweep '"the next item waits" in j["detail"]'
+  printf 'grace = "2s"\n' >gpurota.toml
+  gpurota reload
+  gpurota job update sweep --memory 512M
+  wait_until lines_in ran 4
+  told 0 1 3 4
+  wait_until in_state sweep finished
+  item_is sweep 4 '[r["code"] for r in j["runs"]] == [0]'
+  gpurota job remove sweep
+  # An item that the limit refuses whatever else runs has failed.
+  printf '%s\n' "[limits.user.$(id -un)]" 'memory = "2G"' >gpurota.toml
+  gpurota reload
+  run -1 gpurota job add large --array 1-2 --memory 3G -- true
+  wait_until in_state large failed
+  item_is large 2 '"the site allows you" in j["runs"][0]["detail"]'
 }
 
 @test "an item whose end was not observed is unknown, and no success" {

@@ -67,6 +67,8 @@ struct Outcome {
   // Instead of `answer`: the call is repeated after the next sample of a GPU, and at the latest a
   // watch_period after the call came. Only where Caller::may_wait_since is set.
   bool again_after_sample = false;
+  // Instead of `answer`: the call is repeated when LeaseHooks::on_moved was called.
+  bool again_after_move = false;
 };
 
 // Carries out calls, and makes the messages to connections.

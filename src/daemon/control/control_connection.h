@@ -39,9 +39,11 @@ struct ControlConnection {
   // Set while an answer is made on a worker (Outcome::on_worker). A weak pointer to this expires
   // with the connection.
   std::shared_ptr<ControlConnection*> on_worker;
-  std::optional<proto::Call> postponed;  // until the store is open, or a GPU has been sampled
-  bool waits_for_sample = false;
-  TimePoint called{};      // when the call that is served came
+  // Until the store is open, or the event has come for which the call is repeated.
+  std::optional<proto::Call> postponed;
+  bool waits_to_repeat = false;    // for a sample or a move (Outcome::again_after_sample, …)
+  std::uint64_t changed_upto = 0;  // what the call that is served has changed; 0: nothing
+  TimePoint called{};              // when the call that is served came
   bool blocked = false;    // watched for writable, not for readable: the client has to read first
   bool queued = false;     // a call waits for its turn; nothing is read meanwhile
   bool hung_up = false;    // the client has left: only calls already sent are served; not watched

@@ -68,6 +68,13 @@ void watch(ControlConnection& connection) {
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
       dispatcher_(parts_.loop, *this),
+      repeated_calls_(
+          parts_.loop,
+          [this](const Connection* key) -> Connection* {
+            const auto it = connections_.find(key);
+            return it == connections_.end() ? nullptr : it->second.get();
+          },
+          [this](Connection& connection) { go_on(connection); }),
       worker_answers_(parts_.loop,
                       [this](Connection& connection, const std::string& reply) {
                         answer(connection, reply);
@@ -197,6 +204,7 @@ void ControlServer::serve_one(Connection& connection) {
     return;
   }
   connection.called = parts_.loop.now();
+  connection.changed_upto = 0;
   if (must_wait(*call, parts_.durability)) {
     connection.postponed = *call;
   } else {
@@ -211,7 +219,7 @@ bool ControlServer::has_work(const Connection& connection) const {
   if (connection.long_answer) {
     return (open || !connection.long_answer->reads_store()) && long_answers_.is_first(connection);
   }
-  if (connection.postponed) return open && !connection.waits_for_sample;
+  if (connection.postponed) return open && !connection.waits_to_repeat;
   return connection.in.has_next();
 }
 
@@ -244,9 +252,14 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   connection.caller.may_wait_since = may_wait ? std::optional(connection.called) : std::nullopt;
   const auto serve = [&] { return calls_->call(connection.caller, call); };
   const Outcome outcome = is_read_only(call) ? read_within_memory(serve) : serve();
-  if (outcome.again_after_sample) return wait_for_sample(connection, call);
+  if (outcome.again_after_sample) {
+    return repeated_calls_.wait_for_sample(connection, call,
+                                           connection.called + parts_.config.watch_period);
+  }
+  if (made(parts_.durability) != before) connection.changed_upto = made(parts_.durability);
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
+  if (outcome.again_after_move) return repeated_calls_.wait_for_move(connection, call);
   if (outcome.held && call.more) connection.held = outcome.held;
   if (outcome.waits) connection.waits = outcome.waits;
   if (outcome.stream && call.more && !call.oneway) {
@@ -266,35 +279,8 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   // The reply is empty if the client waits and is answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
   if (call.oneway || reply.empty()) return;
-  if (made(parts_.durability) != before && !is_read_only(call)) {
-    answer_durably(connection, reply, made(parts_.durability));
-  } else {
-    answer(connection, reply);
-  }
-}
-
-void ControlServer::wait_for_sample(Connection& connection, const proto::Call& call) {
-  connection.postponed = call;
-  connection.waits_for_sample = true;
-  sample_waiters_.push_back(&connection);
-  // A timer repeats the calls, too: a GPU whose driver hangs gives no sample.
-  if (sample_timer_) return;
-  sample_timer_ = parts_.loop.add_timer(connection.called + parts_.config.watch_period,
-                                        ports::Urgency::kClient, [this] { on_sample(); });
-}
-
-void ControlServer::on_sample() {
-  if (sample_waiters_.empty()) return;
-  parts_.loop.post([this, alive = std::weak_ptr<int>(alive_)] {
-    if (alive.expired()) return;
-    sample_timer_.reset();
-    for (const Connection* const key : std::exchange(sample_waiters_, {})) {
-      const auto it = connections_.find(key);
-      if (it == connections_.end() || !it->second->waits_for_sample) continue;
-      it->second->waits_for_sample = false;
-      go_on(*it->second);
-    }
-  });
+  if (is_read_only(call)) return answer(connection, reply);
+  answer_durably(connection, reply, connection.changed_upto);
 }
 
 void ControlServer::answer(Connection& connection, const std::string& message) {

@@ -14,7 +14,9 @@
 // gets only the newest of the messages that it did not ask for (Hold).
 //
 // A call that is refused because a GPU looks taken may be repeated once the GPU has been sampled
-// (Outcome::again_after_sample). Meanwhile nothing else on the connection is served.
+// (Outcome::again_after_sample). A call that starts a command is repeated once its process has been
+// moved into its cgroup (Outcome::again_after_move). Meanwhile nothing else on the connection is
+// served.
 //
 // An answer that is read from a file is made on a worker of its user (Outcome::on_worker).
 // Meanwhile nothing else on the connection is served.
@@ -27,6 +29,7 @@
 #include "daemon/control/call_handler.h"
 #include "daemon/control/long_answers.h"
 #include "daemon/control/reader_bounds.h"
+#include "daemon/control/repeated_calls.h"
 #include "daemon/control/worker_answers.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
@@ -45,8 +48,6 @@
 #include <vector>
 
 namespace gpurota::daemon {
-
-struct ControlConnection;
 
 class ControlServer final : public Owners, private DispatchClient<const ControlConnection*> {
  public:
@@ -79,7 +80,9 @@ class ControlServer final : public Owners, private DispatchClient<const ControlC
   void on_event();
   // Repeats the calls that wait for a sample of a GPU (Outcome::again_after_sample), once the loop
   // has handled the sample.
-  void on_sample();
+  void on_sample() { repeated_calls_.on_sample(); }
+  // Repeats the calls that wait for a move into a cgroup (Outcome::again_after_move).
+  void on_moved() { repeated_calls_.on_moved(); }
   // Sends the answers that waited for the disk, and serves the calls that waited for the store.
   void on_durability(const ports::Durability::News& news);
 
@@ -101,8 +104,6 @@ class ControlServer final : public Owners, private DispatchClient<const ControlC
   void answer_durably(Connection& connection, const std::string& message, std::uint64_t upto);
   void send(Connection& connection, const std::string& message);
   void do_call(Connection& connection, const proto::Call& call);
-  // Repeats the call after the next sample.
-  void wait_for_sample(Connection& connection, const proto::Call& call);
   void flush(Connection& connection);
   // Whether the connection has something to do in a turn.
   bool has_work(const Connection& connection) const;
@@ -128,9 +129,8 @@ class ControlServer final : public Owners, private DispatchClient<const ControlC
   std::map<const Connection*, std::unique_ptr<Connection>> connections_;
   Dispatcher<const Connection*, FairQueue<const Connection*>> dispatcher_;
   LongAnswers long_answers_;
+  RepeatedCalls repeated_calls_;
   bool news_posted_ = false;
-  std::vector<const Connection*> sample_waiters_;  // some may have ended
-  ports::EventLoop::SourcePtr sample_timer_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for posted functions
   WorkerAnswers worker_answers_;
   Acceptor acceptor_;

@@ -72,6 +72,10 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
       outcome.again_after_sample = true;
       return outcome;
     }
+    if (moves_) {
+      outcome.again_after_move = true;
+      return outcome;
+    }
     if (makes_long_) {
       outcome.long_answer = std::make_shared<Pieces>(made_, calls_);
       last_long_ = outcome.long_answer;
@@ -97,6 +101,7 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
   std::optional<LeaseId> holds_;
   bool makes_long_ = false;
   bool is_taken_ = false;  // a GPU, by its last sample
+  bool moves_ = false;     // a process, into its cgroup
   // If set, answers are read from a file, which can be read when the promise is fulfilled.
   std::optional<std::shared_future<void>> file_;
   std::vector<int> made_;
@@ -159,6 +164,26 @@ TEST_F(ControlServerTest, AClientThatLeavesBeforeTheSampleIsForgotten) {
   loop_.run_until_idle();
   loop_.advance(config_.watch_period);
   EXPECT_EQ(loop_.watched_fds(), before);
+}
+
+TEST_F(ControlServerTest, CallThatWaitsForAMoveIsRepeatedAfterIt) {
+  const Fd waits = connect(), quick = connect();
+  moves_ = true;
+  send(waits, kCall + kCall);
+  loop_.run_until_idle();
+  server_.on_moved();
+  loop_.run_until_idle();
+  EXPECT_EQ(calls_, 2) << "another process has arrived, and the call waits on";
+  EXPECT_EQ(answers(waits), 0u);
+  moves_ = false;
+  send(quick, kCall);
+  server_.on_sample();
+  loop_.run_until_idle();
+  EXPECT_EQ(answers(quick), 1u) << "others are served meanwhile";
+  EXPECT_EQ(answers(waits), 0u);
+  server_.on_moved();
+  loop_.run_until_idle();
+  EXPECT_EQ(answers(waits), 2u) << "and the next call of the connection";
 }
 
 TEST_F(ControlServerTest, WhileALongAnswerIsMadeOthersAreServed) {

@@ -166,8 +166,9 @@ void JobMethods::describe_array(const JobEntry& job, proto::Job& shown) const {
   shown.items =
       proto::ItemCounts{number(counts.running), number(counts.done),      number(counts.failed),
                         number(counts.unknown), number(counts.cancelled), number(counts.waiting)};
-  // The counts are in `detail` as well, for clients that do not know arrays.
   if (job.life.state().phase == jobs::Phase::kChained) return;
+  if (job.put_off) shown.detail = "the next item waits: " + job.put_off->why;
+  // The counts are in `detail` as well, for clients that do not know arrays.
   shown.detail = items_text(counts) + (shown.detail ? ": " + *shown.detail : "");
 }
 

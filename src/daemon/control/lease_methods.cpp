@@ -219,8 +219,21 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   return request;
 }
 
-Outcome LeaseMethods::refused_to(const Caller& caller, Outcome outcome, const std::string& why) {
-  if (parts_.jobs) parts_.jobs->on_refused(caller.process, why);
+// Whether the same request may be granted later: when other leases or requests of the user have
+// ended, when the disk has room, or when the driver answers.
+bool LeaseMethods::may_pass(uid_t uid, const Error& error) const {
+  if (error.code == Code::kIo || error.code == Code::kUnavailable) return true;
+  if (error.code != Code::kLimit) return false;
+  const auto of_user = [uid](const auto& entry) { return entry.asked.uid == uid; };
+  const auto held_by_user = [uid](const auto& each) { return each.second.lease.uid == uid; };
+  return std::any_of(parts_.tables.requests.begin(), parts_.tables.requests.end(), of_user) ||
+         std::any_of(parts_.tables.leases.begin(), parts_.tables.leases.end(), held_by_user);
+}
+
+Outcome LeaseMethods::refused_to(const Caller& caller, Outcome outcome, const Error& error) {
+  if (parts_.jobs) {
+    parts_.jobs->on_refused(caller.process, error.message, may_pass(caller.uid, error));
+  }
   return outcome;
 }
 
@@ -234,10 +247,15 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Start& call) {
                            ? parts_.leases.start_command(
                                  call.lease_id, {call.pid, caller.process, subreaper, *lasts})
                            : parts_.leases.start(call.lease_id, call.pid, subreaper);
-  if (!started) return refused_to(caller, refused(started.error()), started.error().message);
-  if (parts_.jobs) parts_.jobs->on_held(caller.process, call.lease_id);
-  Outcome outcome = replied<proto::Start>({*started});
+  if (!started) return refused_to(caller, refused(started.error()), started.error());
+  Outcome outcome;
   outcome.started = call.lease_id;
+  if (parts_.leases.is_moving(call.lease_id)) {
+    outcome.again_after_move = true;
+    return outcome;
+  }
+  if (parts_.jobs) parts_.jobs->on_held(caller.process, call.lease_id);
+  outcome.answer = replied<proto::Start>({*started}).answer;
   return outcome;
 }
 

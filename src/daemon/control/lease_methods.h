@@ -38,9 +38,10 @@ class LeaseMethods final {
   Result<std::string> name_for_pod(const Caller& caller, const LeaseEntry& entry,
                                    const proto::Pod& pod) const;
   // The outcome of a refusal. If the caller is a run of a job, the job gets the reason.
-  Outcome refused_to(const Caller& caller, Outcome outcome, const std::string& why);
+  Outcome refused_to(const Caller& caller, Outcome outcome, const Error& error);
 
  private:
+  bool may_pass(uid_t uid, const Error& error) const;
   // The message to the holder of a lease.
   proto::Hold::Reply last_word(const Caller& caller, const LeaseEntry& entry, bool gone) const;
   Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,

@@ -87,11 +87,10 @@ Outcome QueueMethods::on(const Caller& caller, const proto::Enqueue& call) {
 Outcome QueueMethods::ask(const Caller& caller, const proto::LeaseRequest& wanted,
                           std::string ticket, Waiting waiting) {
   auto request = leases_.request_of(caller, wanted);
-  if (!request)
-    return leases_.refused_to(caller, refused(request.error()), request.error().message);
+  if (!request) return leases_.refused_to(caller, refused(request.error()), request.error());
   const OwnShell::Parts parts{parts_.tables, parts_.rooms, parts_.gpus, parts_.processes};
   const auto may = check_own_shell(parts, *request, {wanted.inside, placement_options(wanted)});
-  if (!may) return leases_.refused_to(caller, refused(may.error()), may.error().message);
+  if (!may) return leases_.refused_to(caller, refused(may.error()), may.error());
   request->ticket = std::move(ticket);
   request->at_once = waiting == Waiting::kForFillersOnly;
   return this->place(caller, *request);
@@ -109,7 +108,7 @@ bool QueueMethods::may_change(const Caller& caller, const lease::Refusal& refusa
 
 Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request) {
   if (const auto error = parts_.driver.error) {
-    return leases_.refused_to(caller, refused(*error), error->message);
+    return leases_.refused_to(caller, refused(*error), *error);
   }
   const auto place = parts_.queue.enqueue(request);
   if (place && place->lease) {
@@ -135,7 +134,7 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
       refusal.reason->remedy = parts_.availability.remedy(request);
     }
     outcome.answer = refusal_json(refusal);
-    return leases_.refused_to(caller, std::move(outcome), refusal.error.message);
+    return leases_.refused_to(caller, std::move(outcome), refusal.error);
   }
   // A client that waits only for fillers gets its answer when the fillers have left.
   if (!request.at_once) outcome.answer = waits(caller, *place->entry);

@@ -53,6 +53,7 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
   }
   const auto known = entry.commands.find(start.pid);
   if (known != entry.commands.end() && known->second.main.id == child.id()) {
+    parts_.moves.begin(id, start.pid);
     return known->second.members.own_cgroup();
   }
   GPUROTA_ASSIGN_OR_RETURN(command.main, track(parts_.processes, child.id(), nullptr));
@@ -79,8 +80,8 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
   }
   follow(id, added->second);
   parts_.hooks.publish(entry, false);
-  if (!cgroup) return std::optional<std::string>();
-  return std::optional<std::string>(std::move(*cgroup));
+  parts_.moves.begin(id, start.pid);
+  return added->second.members.own_cgroup();
 }
 
 void LeaseCommands::follow(LeaseId id, LeaseCommand& command) {

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "core/time.h"
+#include "daemon/leases/group_moves.h"
 #include "daemon/leases/lease_tables.h"
 #include "ports/store.h"
 
@@ -41,6 +42,7 @@ class LeaseCommands {
     const config::Config& config;
     std::function<WallTime()> wall_clock;
     const LeaseHooks& hooks;
+    GroupMoves& moves;
   };
 
   explicit LeaseCommands(Parts parts) : parts_(std::move(parts)) {}

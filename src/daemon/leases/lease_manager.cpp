@@ -248,7 +248,10 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   GPUROTA_ASSIGN_OR_RETURN(const pid_t pid,
                            parts_.processes.child_called(entry.holder->id, number));
   // A client that did not get the last daemon's answer asks the next daemon the same.
-  if (entry.main && entry.main->pid() == pid) return entry.members.own_cgroup();
+  if (entry.main && entry.main->pid() == pid) {
+    moves_.begin(id, pid);
+    return entry.members.own_cgroup();
+  }
   if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
   // A pid is not reused while its process lives. So if the holder lives, a child with its pid as
@@ -274,8 +277,8 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   ++tables_.membership_changes;
   GPUROTA_TRY(save(entry));
   parts_.hooks.publish(entry, false);
-  if (!cgroup) return std::optional<std::string>();
-  return std::optional<std::string>(std::move(*cgroup));
+  moves_.begin(id, pid);
+  return entry.members.own_cgroup();
 }
 
 Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,

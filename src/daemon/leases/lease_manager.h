@@ -51,6 +51,8 @@ struct LeaseHooks {
   std::function<std::optional<Duration>(const LeaseEntry& entry)> grace_of;
   // The time of a command under a reservation is over. `holder` has started the command.
   std::function<void(const ports::ProcessId& holder, const std::string& why)> on_time_over;
+  // Processes that were being moved into a cgroup are there, or cannot be moved.
+  std::function<void()> on_moved;
 };
 
 class LeaseManager final {
@@ -87,6 +89,10 @@ class LeaseManager final {
   // Starts one more command under a reservation. `start.caller` holds the command, and knows it by
   // the number `start.pid`.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
+  // Whether the first process of a command is still on its way into the cgroup. Ask after start()
+  // or start_command(), and call these again when LeaseHooks::on_moved was called: the cgroup that
+  // they return is then final.
+  bool is_moving(LeaseId id) const { return moves_.is_under_way(id); }
   // Ends the lease: its processes get SIGTERM, and SIGKILL after the grace. A second call only
   // stores the end, if storing it has failed before.
   void end(LeaseId id, EndCause cause, const std::string& reason,
@@ -134,8 +140,9 @@ class LeaseManager final {
 
   LeaseTables& tables_;
   Parts parts_;
+  GroupMoves moves_{{parts_.store, parts_.processes, tables_, parts_.hooks.on_moved}};
   LeaseCommands commands_{{parts_.loop, parts_.store, parts_.processes, tables_, parts_.config,
-                           parts_.wall_clock, parts_.hooks}};
+                           parts_.wall_clock, parts_.hooks, moves_}};
   Unstored unstored_ends_{"lease"};
   std::set<LeaseId> unremoved_;  // ended, but still in the store: a reservation would come back
   TimePoint settled_at_{};       // after a restart: when all uses are known

@@ -246,6 +246,73 @@ TEST_F(LeaseManagerTest, WithoutACgroupDescendantsThatLeftTheirParentsAreFound) 
   EXPECT_FALSE(processes.alive(stray));
 }
 
+TEST_F(LeaseManagerTest, CommandWaitsUntilItIsInItsCgroup) {
+  processes.cgroups().set_moves_wait(true);
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  const auto group = manager->start(id, command, false);
+  ASSERT_TRUE(group && *group);
+  EXPECT_TRUE(manager->is_moving(id));
+  ASSERT_TRUE(manager->start(id, command, false)) << "the call is repeated";
+  processes.cgroups().finish_moves();
+  EXPECT_FALSE(manager->is_moving(id));
+  EXPECT_EQ(world->moved, 1) << "one move only";
+  EXPECT_EQ(processes.cgroups().of(command), **group);
+  EXPECT_EQ(**manager->start(id, command, false), **group);
+  EXPECT_FALSE(manager->is_moving(id)) << "and none when it is there";
+}
+
+TEST_F(LeaseManagerTest, CommandThatCannotBeMovedIsFollowedWithoutACgroup) {
+  processes.cgroups().set_enterable(false);
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  const auto group = manager->start(id, command, true);
+  ASSERT_TRUE(group);
+  EXPECT_FALSE(*group);
+  EXPECT_FALSE(manager->is_moving(id));
+  EXPECT_EQ(store.leases().begin()->second.cgroup, "");
+  const pid_t stray = processes.spawn({.parent = cli});
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_FALSE(processes.alive(stray)) << "followed by its parent";
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, LeaseThatEndsDuringTheMoveLeavesOthersInTheCgroupAlone) {
+  processes.cgroups().set_moves_wait(true);
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  const auto group = manager->start(id, command, false);
+  ASSERT_TRUE(group && *group);
+  // Another process has got the command's number, and was moved instead.
+  const pid_t stranger = processes.spawn();
+  processes.cgroups().put(stranger, **group, 0);
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_EQ(last_gone, id);
+  EXPECT_TRUE(processes.alive(stranger));
+  processes.cgroups().finish_moves();
+  EXPECT_TRUE(processes.alive(stranger));
+}
+
+TEST_F(LeaseManagerTest, NextDaemonMovesACommandThatTheLastOneDidNot) {
+  processes.cgroups().set_moves_wait(true);
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  const auto group = manager->start(id, command, false);
+  ASSERT_TRUE(group && *group);
+  processes.cgroups().drop_moves();
+  restart();
+  ASSERT_TRUE(manager->start(id, command, false)) << "the client got no answer";
+  EXPECT_TRUE(manager->is_moving(id));
+  processes.cgroups().finish_moves();
+  EXPECT_EQ(processes.cgroups().of(command), **group);
+}
+
 TEST_F(LeaseManagerTest, SubreaperFlagOfTheHolderSurvivesARestart) {
   processes.cgroups().set_available(false);
   for (const bool subreaper : {true, false}) {

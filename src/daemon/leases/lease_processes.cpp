@@ -26,6 +26,11 @@ void LeaseProcesses::set_root(const std::optional<ports::ProcessId>& root, std::
   if (root) (void)see(*root);
 }
 
+void LeaseProcesses::leave_cgroup() {
+  clean_up();
+  cgroup_.clear();
+}
+
 // Each process that is held costs its user a descriptor. Of processes that are added one by one
 // nothing else drops the dead.
 Result<void> LeaseProcesses::add(const ports::ProcessId& process) {
@@ -64,6 +69,8 @@ bool LeaseProcesses::all_ended() {
 void LeaseProcesses::refresh() {
   missed_ = false;
   drop_dead();
+  // Until the first process has arrived, nothing in the group is known to be of the lease.
+  if (moves_) return;
   if (!cgroup_.empty()) return see_members();
   if (follow_) see_descendants();
 }
@@ -157,7 +164,7 @@ int LeaseProcesses::warn(int signal) {
 }
 
 void LeaseProcesses::kill() {
-  if (!cgroup_.empty()) {
+  if (!cgroup_.empty() && !moves_) {
     if (auto killed = processes_.cgroups().kill(cgroup_); !killed) {
       log::warn("cannot kill a lease's cgroup, killing one by one",
                 {{"error", killed.error().message}});

@@ -32,6 +32,12 @@ class LeaseProcesses {
   std::optional<std::string> own_cgroup() const {
     return cgroup_.empty() ? std::nullopt : std::optional(cgroup_);
   }
+  // Whether the first process is being moved into the cgroup (group_moves.h).
+  bool moves() const { return moves_; }
+  void set_moves(bool moves) { moves_ = moves; }
+  // The first process cannot be moved into the cgroup: removes it if it is empty, and follows the
+  // processes as where there is none.
+  void leave_cgroup();
   bool contains(const ports::ProcessId& process) const {
     const auto it = seen_.find(process.pid);
     return it != seen_.end() && it->second.id == process;
@@ -76,6 +82,7 @@ class LeaseProcesses {
 
   ports::Processes& processes_;
   std::string cgroup_;
+  bool moves_ = false;
   bool follow_ = false;  // there is a root, whose descendants count
   bool missed_ = false;  // a process may live that refresh() could not read
   bool killed_ = false;  // kill() has reached all in seen_

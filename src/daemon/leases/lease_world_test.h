@@ -88,11 +88,13 @@ struct LeaseWorld {
         .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); },
         .end_of_command = [](const LeaseEntry&) { return std::optional<std::string>(); },
         .grace_of = [](const LeaseEntry&) { return std::optional<Duration>(); },
-        .on_time_over = [](const ports::ProcessId&, const std::string&) {}};
+        .on_time_over = [](const ports::ProcessId&, const std::string&) {},
+        .on_moved = [this] { ++moved; }};
   }
 
   // Hooks of a test: called after a change, or asked about a lease.
   std::function<void(const LeaseEntry&, bool gone)> on_lease;
+  int moved = 0;  // calls of LeaseHooks::on_moved
   std::function<void(const RequestNews&)> on_request;
   std::function<void(const BookingNews&)> on_booking;
   std::function<Result<void>(const Lease&)> check_new;

@@ -12,6 +12,12 @@
 
 namespace gpurota::daemon {
 
+// An array starts no items for a while, as an item was refused something that it can get later.
+struct PutOff {
+  std::string why;  // the refusal
+  ports::EventLoop::SourcePtr timer{};
+};
+
 // A job, or an item of an array while it runs. `id` is the number of the run.
 struct JobEntry : Supervised {
   jobs::Supervision life;
@@ -20,6 +26,7 @@ struct JobEntry : Supervised {
   bool adopted = false;            // an earlier daemon started the run
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why the run got no lease
+  bool refusal_may_pass = false;   // without a change of the job
   ports::EventLoop::SourcePtr timer{};
   WallTime next_time{};               // of the timer
   std::optional<jobs::Phase> told{};  // the end that the owner was notified of
@@ -28,6 +35,7 @@ struct JobEntry : Supervised {
   jobs::Items items{};                      // of an array
   ports::EventLoop::SourcePtr next_step{};  // of an array: JobItems takes it soon
   std::int64_t retry_from = 0;              // of an array that retries items: the next one
+  std::optional<PutOff> put_off{};          // of an array
   std::uint64_t array = 0;                  // of an item: the number of its array; 0: no item
   std::int64_t index = 0;                   // of an item
 

@@ -36,6 +36,11 @@ bool is_under_way(jobs::Phase phase) {
 
 }  // namespace
 
+bool is_at_rest(const JobEntry& item) {
+  const jobs::Phase phase = item.life.state().phase;
+  return is_settled(phase) || phase == jobs::Phase::kWaiting;
+}
+
 JobEntry* JobItems::entry(std::uint64_t id) {
   JobEntries& all = array_of(id) == 0 ? parts_.jobs : runs_;
   const auto at = all.find(id);
@@ -91,12 +96,32 @@ void JobItems::put_to_rest(std::uint64_t run) {
   const auto item = runs_.extract(run);
   const auto array = parts_.jobs.find(array_of(run));
   if (array == parts_.jobs.end()) return;
-  array->second.items.rest(index_of(run), resting_state(array->second, item.mapped().life.state()));
+  const jobs::JobState& state = item.mapped().life.state();
+  // An item that ended has left what the others may have waited for.
+  if (state.phase != jobs::Phase::kWaiting) array->second.put_off.reset();
+  array->second.items.rest(index_of(run), resting_state(array->second, state));
   parts_.supervisor.settle(item.mapped());
   take_step_soon(array->second);
   // A removed array is dropped with its last item. Before all items are taken up nobody knows which
   // one is the last.
   if (restored_ && array->second.is_removed()) parts_.settle(array_of(run));
+}
+
+bool JobItems::put_off(JobEntry& item) {
+  const auto array = parts_.jobs.find(item.array);
+  if (array == parts_.jobs.end() || !item.refusal_may_pass || item.refusal.empty()) return false;
+  if (!item.life.put_off()) return false;
+  log::info("an item of a job waits",
+            {{"job", item.spec.name}, {"item", item.index}, {"reason", item.refusal}});
+  array->second.put_off = PutOff{item.refusal};
+  array->second.put_off->timer = parts_.loop.add_timer(
+      parts_.loop.now() + kPutOffPause, ports::Urgency::kHousekeeping, [this, id = item.array] {
+        const auto at = parts_.jobs.find(id);
+        if (at == parts_.jobs.end()) return;
+        const auto over = std::exchange(at->second.put_off, std::nullopt);
+        take_step_soon(at->second);
+      });
+  return true;
 }
 
 // Steps have the urgency of clients, so that neither clients nor the array wait long for the other.
@@ -119,7 +144,7 @@ void JobItems::take_step(std::uint64_t id) {
   const auto next = array.items.next();
   const bool runs = phase == jobs::Phase::kRunning;
   const bool has_room = array.items.on().size() < static_cast<std::size_t>(array.spec.at_once);
-  if (runs && next && has_room && asking_of(array) == nullptr) {
+  if (runs && next && has_room && !array.put_off && asking_of(array) == nullptr) {
     JobEntry& item = make(array, *next);
     parts_.carry_out(item, item.life.start(parts_.now()));
     parts_.settle(item.id);
@@ -329,6 +354,7 @@ void JobItems::take_spec(JobEntry& array) {
     item->second.spec = item_spec(array.spec, index);
     item->second.life.set_policy(parts_.policy_of(item->second.spec));
   }
+  array.put_off.reset();
   if (array.spec.is_array()) take_step_soon(array);
 }
 

@@ -6,6 +6,7 @@
 
 #include "daemon/supervised/job_rules.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,8 +15,13 @@
 
 namespace gpurota::daemon {
 
+// Whether this item, which was made to run, does not run any more.
+bool is_at_rest(const JobEntry& item);
+
 class JobItems {
  public:
+  static constexpr Duration kPutOffPause = std::chrono::seconds(10);
+
   // All outlive the JobItems.
   struct Parts {
     ports::EventLoop& loop;
@@ -60,8 +66,12 @@ class JobItems {
   // Takes the next step for the array soon, as a turn of the loop of its own: starts the next item,
   // stops items, makes items wait again, or ends the array.
   void take_step_soon(JobEntry& array, Duration pause = {});
-  // The item of this run has ended, and is no longer a JobEntry.
+  // The item of this run has ended or waits again, and is no longer a JobEntry.
   void put_to_rest(std::uint64_t run);
+  // Lets the item wait where its refusal may pass. Its array starts no further item until another
+  // item has ended, the array is changed, or kPutOffPause has passed. False, and no change, for any
+  // other job. Call settle() next.
+  bool put_off(JobEntry& item);
   // Writes the item of this run to the store.
   Result<void> store(std::uint64_t run);
   // Removes the files of all items of the array, some at a time.

@@ -70,8 +70,11 @@ JobEntry* Jobs::entry_of(const ports::ProcessId& run) {
   return job == nullptr ? nullptr : items_.entry(job->id);
 }
 
-void Jobs::on_refused(const ports::ProcessId& run, const std::string& why) {
-  if (JobEntry* job = entry_of(run)) job->refusal = why;
+void Jobs::on_refused(const ports::ProcessId& run, const std::string& why, bool may_pass) {
+  JobEntry* job = entry_of(run);
+  if (job == nullptr) return;
+  job->refusal = why;
+  job->refusal_may_pass = may_pass;
 }
 
 void Jobs::on_held(const ports::ProcessId& run, LeaseId lease) {
@@ -194,6 +197,7 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
 void Jobs::launch(JobEntry& job) {
   (void)job.life.on_lease(now());
   job.adopted = false;
+  job.refusal.clear();
   // The items start when the array is settled.
   if (job.spec.is_array()) return job.life.on_held(now());
   // Clear the files and store the job before there is a process. If this daemon is killed now, the
@@ -203,7 +207,10 @@ void Jobs::launch(JobEntry& job) {
   supervisor_.settle(job);
   if (const auto launched = supervisor_.launch(job.id, job, job.spec, log_of(entries_, job));
       !launched) {
-    carry_out(job, job.life.on_cannot_start(now(), launched.error().message));
+    job.refusal = launched.error().message;
+    // The disk is full, or the machine has too many processes.
+    job.refusal_may_pass = launched.error().code == Code::kIo;
+    if (!items_.put_off(job)) carry_out(job, job.life.on_cannot_start(now(), job.refusal));
     return;
   }
   log::info("job started", {{"job", run_name(job)}, {"uid", job.uid}});
@@ -244,6 +251,7 @@ void Jobs::on_over(std::uint64_t id) {
   JobEntry* const over = items_.entry(id);
   if (over == nullptr) return;
   JobEntry& job = *over;
+  if (items_.put_off(job)) return settle(id);
   const jobs::Actions actions = outcome(job);
   job.lease.reset();
   job.runner.reset();
@@ -279,7 +287,7 @@ void Jobs::settle(std::uint64_t id) {
   // A change of another job may have started or dropped this one since.
   const JobEntry* const changed = items_.entry(id);
   if (changed == nullptr) return;
-  if (changed->array != 0 && is_settled(changed->life.state().phase)) return items_.put_to_rest(id);
+  if (changed->array != 0 && is_at_rest(*changed)) return items_.put_to_rest(id);
   supervisor_.settle(*changed);
   JobEntry* const there = items_.entry(id);
   if (there == nullptr) return;

@@ -67,9 +67,11 @@ class Jobs final : Supervisor::Policy {
 
   // The job whose `gpurota run` is this process; nullptr: there is none.
   const JobEntry* job_of(const ports::ProcessId& run) const;
-  // The run's request for a lease was refused for this reason; or the run got this lease and starts
-  // under it.
-  void on_refused(const ports::ProcessId& run, const std::string& why);
+  // The run's request for a lease was refused for this reason. `may_pass`: the same request may be
+  // granted later, without a change of it. An item of an array then waits, and any other job has
+  // failed.
+  void on_refused(const ports::ProcessId& run, const std::string& why, bool may_pass);
+  // The run got this lease and starts under it.
   void on_held(const ports::ProcessId& run, LeaseId lease);
   // The run's request was taken out of the queue.
   void on_cancelled(const ports::ProcessId& run, const std::string& why);
