@@ -343,12 +343,15 @@ PYTHON
   wait_until in_state sweep finished
   item_is sweep 4 '[r["code"] for r in j["runs"]] == [0]'
   gpurota job remove sweep
-  # An item that the limit refuses whatever else runs has failed.
-  printf '%s\n' "[limits.user.$(id -un)]" 'memory = "2G"' >gpurota.toml
+  # An item that is refused while its owner has nothing else has failed.
+  rm -f ran go-*
+  add late --array 1-2%1 --memory 1G -- sh -c "$until_told"
+  wait_until lines_in ran 1
+  printf '%s\n' "[limits.user.$(id -un)]" 'memory = "512M"' >gpurota.toml
   gpurota reload
-  run -1 gpurota job add large --array 1-2 --memory 3G -- true
-  wait_until in_state large failed
-  item_is large 2 '"the site allows you" in j["runs"][0]["detail"]'
+  told 0 1
+  wait_until in_state late failed
+  item_is late 2 '"the site allows you" in j["runs"][0]["detail"]'
 }
 
 @test "an item whose end was not observed is unknown, and no success" {
