@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Peers of gpurota-web, most of which mean no good: bad_peers.py FILE
+"""Peers of gpurota-web, most of which are hostile: bad_peers.py FILE
 
-Listens at a port of 127.0.0.1 for each kind, and writes "KIND PORT" lines to FILE when all do.
-Until it is ended. "seen.KIND" has what was sent to the kind that the redirection leads to.
+Listens at a port of 127.0.0.1 for each kind, until it is ended, and writes "KIND PORT" lines to
+FILE when all ports are open. The file "seen.KIND" has the bytes that a redirection has sent to that
+kind.
 """
 
 import json
@@ -43,7 +44,7 @@ def drip(connection):
 
 PORTS = {}
 KINDS = {
-    "mute": lambda connection: connection.recv(1),  # until the other one hangs up
+    "mute": lambda connection: connection.recv(1),  # until the peer closes the connection
     "drip": drip,
     "flood": lambda connection: flood(connection,
                                       b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"),
@@ -93,7 +94,7 @@ def talk(kind, connection):
                 file.write(asked)
         KINDS[kind](connection)
     except OSError:
-        pass  # the other one has had enough
+        pass  # the peer has closed the connection
     finally:
         connection.close()
 

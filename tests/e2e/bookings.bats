@@ -7,7 +7,7 @@ load filler_helpers
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# booking FIELD: of the first one.
+# booking FIELD: prints this field of the first booking.
 booking() {
   gpurota calendar --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["bookings"][0][sys.argv[1]])' "$1"
 }
@@ -15,7 +15,8 @@ bookings() {
   gpurota calendar --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["bookings"]))'
 }
 
-# For two users, of whom nobody is one, where work without a time limit may start beside a booking.
+# Starts a daemon for two users, one of them nobody, where work without a time limit may start
+# beside a booking.
 serve_two_users() {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
@@ -113,7 +114,7 @@ import json, sys
 sys.exit(any(lease["resident_bytes"] for lease in json.load(sys.stdin)["gpus"][0]["leases"]))'
   gpurota events | grep 'L1 is moved to host memory: nobody begins to use booking R1'
   gpurota explain L1 | grep 'waits for its GPU not to be needed'
-  # Nobody is given the room to which it comes back.
+  # Nobody else gets the room to which the swap lease comes back.
   run -75 gpurota run --nonblock --gpu-ids 0 --memory 2G -- true
   kill_daemon
   start_daemon
@@ -188,7 +189,7 @@ is_checked() {
   as_nobody gpurota reserve --at +1d --for 1h
   run -1 as_nobody gpurota reserve --at +1d --for 1h
   [[ "$output" == *"the site allows you 1 booking; you have 1 and ask for 1"* ]]
-  # Administrators are not held to that, and may cancel it.
+  # These limits do not apply to administrators, who may also cancel the booking.
   gpurota reserve --at +3d --for 1h
   gpurota cancel R1
 }

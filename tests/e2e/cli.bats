@@ -34,7 +34,7 @@ SHARE=$E2E_PREFIX/share
   gpurota version --json | grep -q "\"version\": \"$version\""
   for each in "$E2E_PREFIX"/bin/* "$E2E_PREFIX"/sbin/*; do
     case $each in
-      */gpurota-burn | */gpurota-keeper) ;; # started by other programs of gpurota: no --version
+      */gpurota-burn | */gpurota-keeper) ;; # started by other programs only, no --version
       *) [ "$("$each" --version)" = "${each##*/} $version" ] ;;
     esac
   done
@@ -42,7 +42,7 @@ SHARE=$E2E_PREFIX/share
 
 @test "gpurota runs where LD_LIBRARY_PATH has an older C++ library, as of a conda environment" {
   mkdir conda
-  # with none of what a new one has
+  # A C++ library that has none of the newer functions.
   cp "$E2E_PREFIX/lib/gpurota/sim/libnvidia-ml.so.1" conda/libstdc++.so.6
   run -0 env "LD_LIBRARY_PATH=$PWD/conda:${LD_LIBRARY_PATH:-}" gpurota run --memory 1G -- sh \
     -c 'echo "$LD_LIBRARY_PATH"'
@@ -158,7 +158,7 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
 
 @test "the Python of the protocol's page works" {
   local page=$BATS_TEST_DIRNAME/../../docs/design/control-protocol.md
-  # The prose has no code block but this one.
+  # The document has only this one code block in Python.
   # shellcheck disable=SC2016 # backquotes of Markdown
   sed -n '/^```python$/,/^```$/p' "$page" | sed '1d;$d' >example.py
   [ "$(wc -l <example.py)" -le 11 ]
@@ -330,7 +330,7 @@ zpty -d shell
 END
   local line uuid
   uuid=$(value 'gpus[0]["uuid"]')
-  # Behind the bar: what zsh adds to the typed words.
+  # The text after the bar is what zsh adds to the typed words.
   in_background waiter gpurota run --gpus 2 -- true
   wait_until says waiter waiting
   for line in 'gpurota rel|ease' 'gpurota release |L1' 'gpurota cancel |R1' \

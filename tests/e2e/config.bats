@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# The configuration: what is wrong with it, where its values come from, and what becomes of a
-# reload.
+# The configuration: its mistakes, the sources of its values, and the effects of a reload.
 
 load helpers
 
@@ -16,7 +15,7 @@ as() {
 
 drop_in() { mkdir -p gpurota.toml.d && cat >"gpurota.toml.d/$1"; }
 
-# json EXPRESSION: of the JSON on standard input, as `d`.
+# json EXPRESSION: whether the expression is true of the JSON on standard input, `d`.
 json() {
   python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
 }

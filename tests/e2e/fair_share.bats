@@ -1,17 +1,17 @@
 #!/usr/bin/env bats
-# The queue in the order of what users have used.
+# The order of the queue by what users have used.
 
 load helpers
 
 setup() { make_folders; }
 teardown() { end_test; }
 
-in_order() { # USER…: who waits
+in_order() { # the users who wait
   local IFS=' '
   [ "$(gpurota queue --json | python3 -c 'import json, sys; print(*[each["user"] for each in json.load(sys.stdin)["requests"]])')" = "$*" ]
 }
 
-# Everything there is, until that counts.
+# Reserves all GPUs until this use counts.
 take_all() {
   gpurota reserve --gpus "$(value 'len(gpus)')" --for 1h --quiet >taken
   wait_until has_used

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# `gpurota filler`: programs that use what nobody needs.
+# `gpurota filler`: programs that use idle GPUs.
 
 # shellcheck disable=SC2094,SC2154 # a word of the command, and a file; machine is of filler_helpers
 load helpers
@@ -12,7 +12,7 @@ teardown() {
 }
 
 add() { add_filler "$@"; }
-# A filler that takes nearly all there is.
+# Adds a filler that takes nearly all memory.
 add_holder() { add hold -- "$(command -v gpurota)" burn --hold --memory 88%; }
 holds_memory() {
   holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'
@@ -25,7 +25,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   wait_until holds_memory
   gpurota status | grep -q '  0 filler '
   holds 's["findings"] == [] and gpus[0]["state"] == "available" and len(gpus[0]["leases"]) == 1'
-  # 90 % of the GPU: while the filler holds 88 % this would be refused.
+  # The program allocates 90 % of the GPU, which would be refused while the filler holds 88 %.
   in_background newcomer gpurota run --gpu-ids 0 -- "$PROGRAM" hold 7372
   wait_until says newcomer holding
   is_off
@@ -60,7 +60,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
 }
 
 @test "a process without a lease makes the filler leave, which does not flap" {
-  # The filler rests longer than the stranger stays away, also on a slow machine.
+  # The filler waits longer than the stranger stays away, even on a slow machine.
   add hold --idle-after 3s -- "$(command -v gpurota)" burn --hold --memory 88%
   wait_until holds_memory
   local i started yielded
@@ -73,7 +73,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   event_is 'filler_yielded.*a process without a lease'
   yielded=$(count_of filler_yielded) started=$(count_of filler_started)
   [ "$started" -le 2 ]
-  # The last may be on again.
+  # The last filler may have started again.
   [ "$yielded" -ge $((started - 1)) ]
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# `gpurota filler add --on-yield evict`: fillers that leave without ending.
+# `gpurota filler add --on-yield evict`: fillers that are evicted instead of ended.
 
 # shellcheck disable=SC2094,SC2154 # a word of the command, and a file; machine is of filler_helpers
 load helpers
@@ -12,9 +12,9 @@ teardown() {
   end_test
 }
 
-# add NAME -- COMMAND…: on GPU 0 (8 GiB), as soon as it may.
+# add NAME -- COMMAND…: adds a filler on GPU 0 (8 GiB) that starts as soon as it may.
 add() { add_filler "$1" --on-yield evict --env PROBE_BUFFERS "${@:2}"; }
-# One that holds so much that 90 % of the GPU do not fit beside it, and that its pid is known.
+# Adds a filler whose pid is known, and beside whose memory 90 % of the GPU do not fit.
 add_holder() {
   add hold -- sh -c 'echo "pid $$"; exec "$@"' sh "$PROGRAM" hold 1200
   wait_until holds_memory
@@ -27,13 +27,14 @@ is_evicted() {
 holds_memory() {
   holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 900 << 20 for l in leases)'
 }
-# All that can be moved: contexts stay, of which a program may have any number.
+# Whether all memory that can be moved is evicted. Contexts stay; a program may have several of
+# them.
 is_out() {
   gpurota turns --gpu-ids 0 --json | python3 -c '
 import json, sys
 sys.exit(any(lease["resident_bytes"] for lease in json.load(sys.stdin)["gpus"][0]["leases"]))'
 }
-newcomer() { # newcomer FILE: with 90 % of the GPU
+newcomer() { # starts a program with 90 % of the GPU
   in_background "$1" gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 7000
   NEWCOMER=$BACKGROUND_PID
   wait_until says "$1" holding

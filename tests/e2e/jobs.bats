@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# `gpurota job`: programs that the daemon looks after.
+# `gpurota job`: programs that the daemon starts, restarts and keeps the output of.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
@@ -194,8 +194,8 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   gpurota reserve --gpus 1 --for 1h > /dev/null
   run -0 gpurota job add whole --gpus 2 -- sleep 600
   [[ "$output" == 'added job whole: in the queue, position 1: 0 of 2 GPUs are free for it; '* ]]
-  # A command that another job is to make is not checked beforehand, and the job is not said to run
-  # either.
+  # The command is not checked beforehand if another job is to make it, and the message does not say
+  # that the job runs.
   run -1 gpurota job add later --memory 1G --boot-after web -- ./made-by-web
   [[ "$output" == *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Jobs: changed, written to a file and read from one, followed.
+# Jobs: changing them, exporting them to a file, applying a file, and following their output.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
@@ -120,7 +120,7 @@ load job_helpers
   wait_until logged db 'x "y"\\z'
   in_state web stopped
   gpurota job export --with-secrets | diff jobs.toml -
-  # Without secrets their values stay as they are, and are asked for where there are none.
+  # Without secrets in the file, existing values stay as they are, and missing ones are asked for.
   gpurota job export >plain.toml
   lacks 'x .y' plain.toml
   run -0 gpurota job apply plain.toml
@@ -245,7 +245,7 @@ theirs_gone() { ! gpurota job list | grep -q theirs; }
   [[ "$output" != *very-secret* ]]
   gpurota job export mine --with-secrets | grep -q very-secret
   administrator gpurota job update mine --user root --memory 2G
-  # As a program that speaks the protocol itself would try.
+  # Calls the daemon as a program would that speaks the protocol itself.
   local options
   for options in '["--", "touch", "taken"]' '["--runtime-dir", "/tmp"]' '["--runtime-dir=/tmp"]'; do
     run -0 python3 - "$E2E_DIR/run/control.sock" "$options" <<'PYTHON'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Jobs: what they wait for, what ends them, and what a reboot makes of them.
+# Jobs: waiting, ends of all kinds, and reboots.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
@@ -48,7 +48,7 @@ PYTHON
   kill "$HOLDER"
   wait_until in_state first running
   wait_until in_state second running
-  # Time in the queue is no time of the run.
+  # The run does not begin before the job has its lease.
   job_is second "j['lease_id'] and not j['request_id']"
 }
 
@@ -150,7 +150,7 @@ PYTHON
   wait_until in_state off running
   gpurota job stop off
   wait_until in_state off stopped
-  # Each says when it starts; added in the order c, a, b.
+  # Each job writes down when it starts; the jobs are added in the order c, a, b.
   local order=$E2E_DIR/order name
   for name in c a b; do
     add "$name" --memory 1G --env E2E_DIR -- sh -c "echo $name >>'$order'; exec sleep 600"
@@ -165,7 +165,7 @@ PYTHON
   job_is a 'j["runs"][-1]["reason"] == "reboot"'
   job_is off 'j["state"] == "stopped"'
   job_is once 'j["state"] == "finished" and len(j["runs"]) == 1'
-  # As they were added, each behind those of its --boot-after.
+  # The jobs start in the order in which they were added, each after those of its --boot-after.
   python3 - "$E2E_DIR/gpurotad.log" <<'PYTHON'
 import re, sys
 text = open(sys.argv[1]).read()
@@ -183,7 +183,7 @@ PYTHON
   wait_until no_leases
 }
 
-# As if systemd had started it.
+# Starts the daemon as if systemd had started it.
 as_service() {
   mkdir -p bin
   ln -sf "$BATS_TEST_DIRNAME/systemd_run_stand_in.py" bin/systemd-run
@@ -200,7 +200,7 @@ as_service() {
   wait_until logged web 'pid '
   grep -q -- '--slice=gpurota-jobs.slice' asked
   lacks sleep asked
-  # The keeper is no child of the daemon's, and its lease is a job's all the same.
+  # The keeper is not a child of the daemon, but its lease is still one of a job.
   [ "$(ps -o ppid= -p "$(keepers)" | tr -d ' ')" != "$DAEMON_PID" ]
   wait_until holds '[l["kind"] for l in leases] == ["job"]'
   kill_daemon
@@ -243,7 +243,7 @@ as_service() {
   lacks 'very-secret' exported
   grep -q TOKEN shown
   grep -q UpdateJob shown
-  # And the files that have them are the daemon's alone.
+  # Only the daemon can read the files with these values.
   [ -z "$(find "$E2E_DIR/state" -perm /077 -type f)" ]
   gpurota job export --with-secrets | grep -q 'very-secret-other'
 }
@@ -300,7 +300,7 @@ as_service() {
 }
 
 lacks_job() { [[ $(gpurota job list) != *"$1"* ]]; }
-# So many leases are in what the store has of who used how much.
+# reports N: the report, which comes from the store, counts N leases.
 reports() { gpurota report --json | python3 -c '
 import json, sys
 sys.exit(0 if sum(row["leases"] for row in json.load(sys.stdin)["rows"]) == int(sys.argv[1]) else 1)' "$1"; }

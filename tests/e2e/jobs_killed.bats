@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
-# Jobs: a daemon that is killed at a bad moment, and one that runs where its user has no account.
+# Jobs: a daemon that is killed at a bad moment, and a daemon whose user has no account.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
 load job_helpers
 
-# Each starts a daemon as it needs it.
+# Each case starts a daemon in its own way.
 setup() { :; }
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 
-# change_state OLD NEW: in what the store has of the jobs; "\0" is a NUL.
+# change_state OLD NEW: replaces text in the stored records of jobs; "\0" is a NUL.
 change_state() {
   python3 - "$E2E_DIR/state" "$@" <<'PYTHON'
 import sqlite3, sys
@@ -60,7 +60,7 @@ in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
   [ "$(ls "$E2E_DIR/state/jobs")" = 1 ]
 }
 
-# A job that has run, and a daemon that is killed then.
+# Runs a job, and then kills the daemon.
 run_once_and_kill() {
   start_daemon
   add once --memory 1G -- sh -c 'echo run'
@@ -70,7 +70,7 @@ run_once_and_kill() {
 
 @test "a start that was noted but not made is made by the next daemon, and is not the end of the last run" {
   run_once_and_kill
-  # As it is when the daemon is killed before there is a keeper.
+  # Changes the files as if the daemon had been killed before there was a keeper.
   change_state finished running
   rm "$E2E_DIR"/state/jobs/*/report
   touch "$(echo "$E2E_DIR"/state/jobs/*)/unbegun"

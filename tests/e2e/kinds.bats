@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Which kind of GPU a lease gets, on a machine of several kinds.
+# The kind of GPU that a lease gets, on a machine with several kinds.
 # machine: mixed
 
 load helpers

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Processes that a command leaves running, or hands to a server; and messages to shells of a
-# reservation that is over.
+# Processes that a command leaves running, or starts through a server; and messages to shells whose
+# reservation is over.
 
 load helpers
 
@@ -31,13 +31,13 @@ teardown() { end_test; }
   gpurota run --memory 1G -- tmux -L old new-session -d -s job sleep 600 2>said
   grep "^gpurota: tmux hands its work to a server, which is not in the lease; write tmux new-session -d " said
   tmux -L old kill-server
-  # A session that somebody works in hands nothing over.
+  # tmux -V starts no server, so it gets no hint.
   gpurota run --memory 1G -- tmux -V 2>said
   [ ! -s said ]
 }
 
-# in_terminal COMMANDS TEXT: what a shell with these commands shows on a terminal of its own. A line
-# is typed once TEXT is shown.
+# in_terminal COMMANDS TEXT: the output of a shell with these commands on a terminal of its own. A
+# line is typed when TEXT is shown.
 in_terminal() {
   timeout "$PATIENCE" python3 - "$@" <<'END'
 import os, pty, sys

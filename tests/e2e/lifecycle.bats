@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The program, the CLI, the daemon or the terminal dies at some moment: what is left?
+# The program, the CLI, the daemon or the terminal dies at some moment: nothing may be left.
 
 load helpers
 
@@ -154,7 +154,8 @@ teardown() { end_test; }
 }
 
 @test "a session that is dropped ends what ran in it" {
-  # script(1) gives it a terminal of its own; its death hangs that terminal up, as sshd's does.
+  # script(1) gives the command a terminal. Killing script(1) hangs up the terminal, as the end of
+  # sshd does.
   in_background session script -qfec "gpurota run --memory 1G -- '$PROGRAM' hold 10" /dev/null
   wait_until says session 'holding'
   kill -KILL "$BACKGROUND_PID"
@@ -183,7 +184,7 @@ teardown() { end_test; }
   # The interrupt character goes to the whole foreground group, as from a keyboard.
   mkfifo keys
   exec 4<>keys
-  # A shell without job control has its background programs ignore interrupts.
+  # A shell without job control makes its background programs ignore interrupts.
   env --default-signal=INT script -qfec "gpurota run --memory 1G -- sh -c 'trap \"echo interrupted; exit 9\" INT; echo ready; while :; do sleep 0.05; done'" /dev/null <keys >session 2>&1 3>&- &
   BACKGROUND+=("$!")
   wait_until says session ready

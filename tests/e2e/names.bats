@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Names that users give leases, and users' own defaults.
+# Names that users give to leases, and the users' own defaults.
 
 load helpers
 

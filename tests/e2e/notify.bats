@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Owners are told what happens to their leases: on the terminal of their gpurota run, and by the
-# channels of [notify].
+# Owners are notified of what happens to their leases: on the terminal of their gpurota run, and by
+# the channels of [notify].
 
 load helpers
 load watch_helpers
@@ -8,20 +8,20 @@ load watch_helpers
 setup() { make_folders; }
 teardown() { end_test; }
 
-# notifier SCRIPT: a program of the site's, which runs with /bin/sh; what it writes to "$out" is in
-# out/NAME.
+# notifier SCRIPT: makes the site's notifier program, which runs SCRIPT with /bin/sh. Files that the
+# script writes in "$out" are in the folder out.
 notifier() {
-  # The notifier runs as another user than the daemon, where that is root.
+  # The notifier runs as another user than the daemon if the daemon runs as root.
   chmod 755 .
   mkdir -p -m 777 out
   printf '#!/bin/sh\nout=%s/out\n%s\n' "$E2E_DIR" "$1" >notifier
   chmod 755 notifier
 }
-# notify_by LINE…: the section [notify], with the program and a user that is there.
+# notify_by LINE…: writes the section [notify], with the notifier and an existing user.
 notify_by() { configure '[notify]' 'user = "nobody"' "$@"; }
 with_program() { notify_by "command = [\"$E2E_DIR/notifier\"]" "$@"; }
 
-# told EXPRESSION: whether a Python expression is true of some notice n that the program was given.
+# told EXPRESSION: whether a Python expression is true of some notice, n, that the notifier got.
 told() {
   python3 -c '
 import json, sys
@@ -38,7 +38,8 @@ as() {
   shift
   setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
-# on_terminal FILE COMMAND: with a terminal of its own, of which FILE has what it shows.
+# on_terminal FILE COMMAND: runs the command on a terminal of its own, and writes its output to
+# FILE.
 on_terminal() { in_background "$1" script -qfec "$2" /dev/null; }
 
 @test "a lease that ends by time is announced on the terminal, each time that the site has chosen" {
@@ -154,7 +155,7 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   as_nobody gpurota filler add fold --memory 1G -- sleep 600
   gpurota filler pause fold --user nobody --reason noise
   wait_until told 'n["what"] == "changed" and n["text"] == "root (administrator) paused your filler fold: \"noise\""'
-  # Pausing it again takes nobody's reason away, and neither does a restart of the daemon.
+  # The reason stays when the filler is paused again, and after a restart of the daemon.
   as_nobody gpurota filler pause fold
   stop_daemon
   start_daemon
@@ -287,7 +288,7 @@ no_process_of() { ! pgrep -f "$E2E_DIR/$1" >/dev/null; }
     as 54001 gpurota reserve --memory 64M --for 1h --short >/dev/null
     gpurota release "L$i" >/dev/null
   done
-  # Another kind, and another user, are not kept back by it.
+  # The limit of one user's notices does not affect notices to another user.
   as 54002 gpurota reserve --memory 64M --for 1h --short
   gpurota release L21
   wait_until told 'n["uid"] == 54002'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Leases of the Python module: as those of `gpurota run`.
+# Leases of the Python module behave as those of `gpurota run`.
 
 load helpers
 load python_helpers

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The Python module: the program itself under a lease, what is seen of the machine, notebooks; and
-# the guide's examples as they are written.
+# The Python module: the program itself under a lease, views of the machine, notebooks, and the
+# guide's examples as they are written.
 
 load helpers
 load python_helpers
@@ -8,7 +8,7 @@ load python_helpers
 setup() { start_python_case; }
 teardown() { end_test; }
 
-# A program with CUDA in the interpreter itself: allocates until it is refused.
+# A program that uses CUDA in the interpreter itself, and allocates until it is refused.
 greedy_module() {
   cat >train.py <<'END'
 import ctypes
@@ -42,7 +42,7 @@ END
   grep -E 'refused at (8|9)[0-9]+ MiB' <<<"$output"
   [[ $output == *"total=1073741824"* ]]
   wait_until no_leases
-  # Under a lease already it is the one that counts.
+  # A program that already has a lease keeps that lease.
   run -7 gpurota run --memory 2G -- python3 main.py
   [ "$(grep -c '^begins' <<<"$output")" = 1 ]
   [[ $output == *"total=2147483648"* ]]

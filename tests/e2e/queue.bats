@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# Waiting: in order, told why and until when, and left at once.
+# Waiting: in order, with the reason and the expected time, until the user stops waiting.
 
 load helpers
 
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# Everything there is, for a while: a reservation of all GPUs.
+# Reserves all GPUs for an hour.
 take_all() { gpurota reserve --gpus "$(value 'len(gpus)')" --for 1h >taken; }
 queue_length() {
   gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))'
@@ -21,7 +21,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   wait "$BACKGROUND_PID"
   says waits 'runs on [0-9]'
   says waits 'got GPU [0-9] as L2 after [0-9]* s'
-  # The request waited for the user's own reservation, which it says once.
+  # The request waited for the user's own reservation, and printed a hint once.
   [ "$(grep -c 'You hold L1 on GPU 0,1.*: gpurota run --lease L1 -- …' waits)" = 1 ]
 }
 

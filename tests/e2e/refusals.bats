@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Why a program was refused GPU memory, said once on its standard error: the limit is one reason of
-# several.
+# The reason why a program was refused GPU memory is printed once on its standard error. The limit
+# is only one of several reasons.
 
 load helpers
 load ipc_helpers

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Answers to programs: CUDA and NVML agree, inside a lease and about it.
+# Answers of CUDA, NVML and gpurota agree, inside a lease and about the lease.
 
 load helpers
 

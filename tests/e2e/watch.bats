@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
-# The watch: use without a lease is found with owner and pid, and stopped where the site says so;
-# what happened is told afterwards.
+# The watch: use without a lease is found with owner and pid, stopped if the site says so, and
+# reported afterwards.
 
 load helpers
 load watch_helpers
 
 teardown() { end_test; }
 
-# Runs a program on the GPU that the daemon knows nothing of.
+# Runs a program on the GPU without telling the daemon.
 stranger() { # stranger FILE MIB
   in_background "$1" env -u GPUROTA_RUNTIME_DIR "$PROGRAM" hold "$2"
   STRANGER=$BACKGROUND_PID
@@ -91,7 +91,7 @@ stranger() { # stranger FILE MIB
     "'$PROGRAM' hold 100 & until grep -q holding lease; do sleep 0.02; done; env -u LD_PRELOAD '$PROGRAM' hold 1500 & wait"
   wait_until event_is "finding_begun.*over_limit\|finding_begun.*its limit is 1 GiB"
   wait_until event_is process_stopped
-  # The one that is held to its limit goes on.
+  # The program that keeps to its limit continues.
   wait_until holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**30 and leases[0]["gpus"][0]["processes"] == 1'
 }
 
@@ -125,7 +125,7 @@ stranger() { # stranger FILE MIB
   done
   python3 -c 'import json,sys; [json.loads(line) for line in open("follower")]'
   event_is 'lease_made.*for later'
-  # In the store half a second later.
+  # The events are in the store half a second later.
   wait_until sh -c 'strings state/gpurota.db* | grep -q lease_gone'
   kill_daemon
   start_daemon

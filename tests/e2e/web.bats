@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# gpurota-web: metrics that Prometheus reads, health, and nobody else's pages.
+# gpurota-web: metrics for Prometheus, health, and no answers for other sites.
 
 # shellcheck disable=SC2030,SC2031,SC2094 # each case is a process of its own; promtool reads its input
 load helpers
@@ -58,7 +58,7 @@ metrics_say() { get /metrics | grep -qF "$1"; }
   in_background last gpurota run --memory 1G -- "$PROGRAM" greedy 32
   wait_until says last 'goes on'
   wait_until metrics_say 'gpurota_allocations_refused_total 3'
-  # Each daemon counts only what it sees itself, in all of its counters.
+  # Each daemon counts only what happens under it, in all of its counters.
   kill_daemon
   start_daemon
   wait_until tenant_is_back
@@ -97,7 +97,7 @@ scraped() {
   [ "$(get /readyz)" = "$(printf '200\nready')" ]
   stop_process "$DAEMON_PID"
   wait_until no_longer_ready
-  # The first answer that is another: nobody is left without one.
+  # The first different answer; every request gets one.
   grep '^503' answer
   grep 'the daemon does not answer' answer
   kill -CONT "$DAEMON_PID"
@@ -118,7 +118,7 @@ ready_again() { get /readyz | grep -q '^200'; }
 }
 
 @test "a client that sends no request costs nobody else anything" {
-  # More than are served at once, some that say nothing and some that never come to an end.
+  # Opens more connections than are served at once. Some send nothing, and some send without end.
   cat >clients.py <<'END'
 import resource, socket, sys, time
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The web page of gpurota-web as a program sees it: what is served, to whom, and that no client
-# harms another. web_browser.bats looks at it.
+# The web page of gpurota-web as a program sees it: which files are served to whom, and that no
+# client harms another. web_browser.bats tests how the page looks.
 # machine: h100x2
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
@@ -138,7 +138,7 @@ END
   done
 }
 
-# Reads events of a viewer, and prints a line for each change of "up".
+# Reads events as a viewer, and prints a line for each change of "up".
 watch_events() {
   cat >watch.py <<'END'
 import json, socket, sys
@@ -166,7 +166,7 @@ END
   ((SECONDS - before <= 10))
   start_daemon
   wait_until sees_it_again
-  # One that stands still is as good as gone.
+  # A stopped daemon is shown as gone.
   stop_process "$DAEMON_PID"
   before=$SECONDS
   wait_until sees_it_stand

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Rights and amounts of users: limits, administrators, and the configuration read again.
+# Rights of users and their limits, administrators, and reloads of the configuration.
 
 load helpers
 
@@ -128,7 +128,7 @@ as() {
   [[ $output == *"R1 waits for a GPU of L1"* ]]
   run -1 as 54001 54001 54001 gpurota update L1 --memory 4G
   [[ $output == *"R1 waits for a GPU of L1"* ]]
-  # Less is nobody's loss, and who waits does not gain by the note.
+  # A user may shorten a lease that another waits for, and change its note.
   as 54001 54001 54001 gpurota update L1 --for 30m --note shorter
   run -1 as 54002 54002 54002 gpurota update L1 --for 1m
   [[ $output == *"somebody else's lease"* ]]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Tenants of swap leases that lie about what they have, or do not give back what others need.
+# Tenants of swap leases lie about their memory, or do not give back memory that others need.
 
 load ../e2e/helpers
 
@@ -13,12 +13,14 @@ setup() {
 }
 teardown() { end_test; }
 
-# liar NAME here|keep MIB HOW: under a reservation of its own, whose number is in $LIED_FOR.
+# liar NAME here|keep MIB HOW: starts a liar under a reservation of its own, whose number is in
+# $LIED_FOR.
 liar() {
   LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["lease"]["lease_id"])')
   in_background "$1" python3 -B "$BATS_TEST_DIRNAME/turns.py" "$2" "$LIED_FOR" "$3" "$4"
 }
-# worker NAME SECONDS: somebody who works on 500 MiB, and reads back every byte that was written.
+# worker NAME SECONDS: starts a program that works on 500 MiB, and reads back every byte it has
+# written.
 worker() {
   in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_PROGRAM" compute 500 "$2"
 }
@@ -50,7 +52,7 @@ of_liar() {
   [ "$(turns 'gpus[0]["evictions"]')" = 0 ]
 }
 
-keeps() { # keeps HOW: who needs the room gets it, and is told nothing wrong
+keeps() { # a tenant that needs the room gets it, and all reports are true
   liar keeper keep 650 "$1" # beside which the worker never fits
   wait_until says keeper granted
   worker honest 2

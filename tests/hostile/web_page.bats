@@ -22,7 +22,7 @@ started_again() { [ "$(started)" -gt "$1" ]; }
     gpurota-web --listen 127.0.0.1:0
   wait_until says unit '^[0-9]'
   PORT=$(head -n 1 unit)
-  # A --listen that names another address counts; it is said that its port is not kept.
+  # An address of --listen takes effect, and a message says that nobody keeps its port.
   wait_until says unit "gpurota-web.socket listens on 127.0.0.1:$PORT, and --listen says"
   kill_background
   in_background unit sh -c 'exec python3 -B "$@" <stay' sh "$BATS_TEST_DIRNAME/web_port.py" \
@@ -79,7 +79,7 @@ while True:
   wait_until makes_link
   python3 "$client" sign-in "$(cat the_link)" alices >answer
   [ "$(head -n 1 answer)" = 200 ]
-  # Twice as often as all of a user's sessions that the page remembers.
+  # Twice as many sign-ins as the page keeps sessions of a user (src/web/known_sessions.h).
   for _ in {1..64}; do
     setpriv --reuid 65533 --regid 65533 --clear-groups gpurota web --quiet --no-open >hers
     python3 "$client" sign-in "$(cat hers)" mallorys >answer

@@ -181,7 +181,8 @@ TEST(Automatic, DoctorShowsAutomaticLeases) {
       << said;
 }
 
-// The library in a container names the lease: neither a control group nor an ancestor shows it.
+// The library in a container names the lease, because neither a control group nor an ancestor shows
+// it.
 class Joining : public ::testing::Test {
  protected:
   void reserve(std::optional<SizeSpec> memory) {

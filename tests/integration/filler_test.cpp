@@ -1,5 +1,5 @@
-// Leases of kind filler: a request that needs their GPU gets it when they have ended, and they are
-// shown as being in the way. tests/e2e/fillers.bats tests the programs that the daemon itself runs
+// Leases of kind filler: a request that needs their GPU gets it when they have ended, and until
+// then its reason names them. tests/e2e/fillers.bats tests the programs that the daemon itself runs
 // as fillers.
 #include "running_daemon.h"
 

@@ -26,7 +26,7 @@ class LimitsTest : public ::testing::Test {
     ASSERT_EQ(command->read_line(), "waits");
     ASSERT_TRUE(connection->call(proto::Start{lease.lease_id, command->pid(), {}}));
   }
-  // The command requests this much; returns the answer that it prints.
+  // Makes the command request this much; returns the answer that it prints.
   std::string grow(Bytes bytes) {
     command->write_line(std::to_string(bytes.count()));
     return command->read_line();
@@ -107,7 +107,7 @@ TEST_F(LimitsTest, ALoweredLimitCallsBackSlackSoThatItCannotBecomeMemory) {
   ASSERT_TRUE(own.call(proto::Update{mine.lease_id, SizeSpec{gib(4), 0}, {}, {}}));
   const auto first = tenant.next_recall();
   ASSERT_TRUE(first);
-  tenant.answer_recall(*first, 0);  // everything is in use
+  tenant.answer_recall(*first, 0);  // all granted memory is in use
   const auto later = tenant.next_recall();
   ASSERT_TRUE(later) << "what is freed while it is above must not be allocated again";
   tenant.answer_recall(*later, gib(5).count());
@@ -134,7 +134,7 @@ TEST_F(LimitsTest, AChildThatLivesOnWithoutItsParentsIsStillOfTheLease) {
   command->write_line("orphan");
   const pid_t orphan = std::stoi(command->read_line());
   ASSERT_GT(orphan, 0);
-  // The daemon has seen it below the command, or in its cgroup, before it lost its parent.
+  // The daemon has seen the process below the command, or in its cgroup, before its parent ended.
   daemon->probe.set_process(lease.gpus[0].uuid, orphan, gib(3));
   EXPECT_TRUE(eventually([&] { return daemon->granted() == gib(3); }));
   command->write_line("let go");

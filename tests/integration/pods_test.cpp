@@ -78,7 +78,7 @@ TEST(Pods, AreKnownByTheirTokenAlone) {
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(0, kToken), GPUROTA_OK);
   const std::uint64_t number = made->lease.lease_id.value;
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(number, kToken), GPUROTA_OK);
-  // The same user as the lease's: root in one pod is root in all pods.
+  // The uid of the lease is not enough, because root in one pod is root in all pods.
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(number), GPUROTA_REFUSED_LEASE);
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(0), GPUROTA_REFUSED_LEASE);
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(0, std::string(32, '0')),

@@ -228,7 +228,7 @@ TEST_F(QueueTest, AClientServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
   WaitingClient waits(daemon, whole("b"));
   ASSERT_TRUE(waits.next().request);
   daemon.stop();
-  // Meanwhile the reservation has ended.
+  // The reservation has ended while the daemon was stopped.
   auto stored = daemon.store.leases().begin()->second;
   stored.ends = WallTime(1s);
   ASSERT_TRUE(daemon.store.save_lease(stored));
@@ -243,7 +243,7 @@ TEST_F(QueueTest, AClientServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
   EXPECT_EQ(status().leases.size(), 1u);
 }
 
-// After a reboot pids start again, so another process may have the number.
+// After a reboot pids start again, so another process may have the pid of the client.
 TEST_F(QueueTest, ARequestFromBeforeARebootHasNoPlaceAfterIt) {
   reserve();
   WaitingClient waits(daemon, whole("b")), stays(daemon, whole("c"));
@@ -337,7 +337,8 @@ TEST_F(ReservationTest, ReleaseDoesNotEndCoveredProcesses) {
   EXPECT_TRUE(is_running(program.pid()));
 }
 
-// Not even between two samples.
+// The reservation is released between two samples, so the daemon must use what the last sample
+// showed.
 TEST(GivenBack, AGpuThatItsUsersProgramsStillUseIsGivenToNobody) {
   config::Config config = RunningDaemon::quick();
   config.watch_period = config.watch.idle_period = std::chrono::minutes(5);
@@ -400,8 +401,8 @@ TEST_F(ReservationTest, CommandsOfAReservationSurviveADaemonAndEndWithIt) {
 }
 
 TEST_F(ReservationTest, NobodyExtendsOneThatIsWaitedForButCanShortenIt) {
-  // The daemon's own user is an administrator and may do so. The daemon's queue_test tests the rule
-  // itself; this test checks that the end moves.
+  // The daemon's own user is an administrator, who may extend and shorten it. The daemon's
+  // queue_test tests the rule itself; this test checks that the end moves.
   reserve();
   proto::Update update;
   update.lease_id = lease.lease_id;

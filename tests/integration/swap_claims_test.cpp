@@ -1,4 +1,4 @@
-// A process reports its memory when it connects: the daemon believes no more than is possible.
+// A process reports its memory when it connects; the daemon believes no more than is possible.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class ClaimsTest : public SwapTest {
     EXPECT_TRUE(reply);
     return reply ? reply->host_out_bytes : Bytes();
   }
-  // Waits until the turns know the tenant.
+  // Waits until the tenant takes part in turns.
   bool has_joined(SwapClient& tenant) {
     return eventually([&] { return tenant.terms().has_value(); });
   }

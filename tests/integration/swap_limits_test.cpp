@@ -212,7 +212,7 @@ TEST_F(SwapLimitsTest, ATenantUnderALoweredLimitKeepsItsMemoryAndIsBoundedFromTh
   EXPECT_EQ(a->grow(mib(64)), GPUROTA_REFUSED_LIMIT);
 }
 
-// The program reports the grant for its context; it never learns the context's real size.
+// The program reports the grant for its context, because it never learns the context's real size.
 TEST_F(SwapLimitsTest, ContextOfAReconnectedProgramIsCountedAsMeasured) {
   const LeaseId id = make_lease();
   SwapClient first(daemon.tenant_socket());
@@ -235,8 +235,8 @@ TEST_F(SwapLimitsTest, ContextOfAReconnectedProgramIsCountedAsMeasured) {
   }
 }
 
-// Until it is measured, the context's memory is reserved but not reported, like memory that a liar
-// reports as evicted.
+// The memory of a context is reserved but not reported until it is measured, like memory that a
+// liar reports as evicted.
 TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsContext) {
   const LeaseId first = make_lease(), second = make_lease();
   Child holder({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(second.value),

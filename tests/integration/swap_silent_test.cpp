@@ -1,4 +1,4 @@
-// Tenants that do not answer while others wait, each in a different way: each has a time limit.
+// Tenants that do not answer while others wait, each in a different way. Each way has a time limit.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>

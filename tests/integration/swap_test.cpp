@@ -290,7 +290,7 @@ TEST_F(SwapTest, AStoppedTenantIsSkippedAndReported) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(other));
   tenant.set_busy(true);
-  // Fits beside the other lease, and does not wait for it.
+  // Fits beside the other lease, so it does not wait for the other lease.
   EXPECT_EQ(tenant.grow(gib(4)), GPUROTA_OK);
   EXPECT_TRUE(eventually([&] { return tenant.gate_open(); }));
   const std::uint32_t more = tenant.ask(gib(12));  // does not fit beside it

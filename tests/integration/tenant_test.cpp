@@ -103,8 +103,8 @@ TEST_F(TenantTest, AContextIsMeasuredBeforeItsCreationReturns) {
   EXPECT_EQ(daemon.granted(), mib(518));
 }
 
-// For example a program that closed its descriptors: until the next sample nothing else would show
-// its context.
+// A program may have closed its descriptors, for example. Until the next sample nothing else would
+// show its context.
 TEST_F(TenantTest, ATenantThatComesBackIsChargedForItsContextAtOnce) {
   auto first = std::make_unique<WireTenant>(daemon.tenant_socket());
   ASSERT_EQ(first->hello(id()), GPUROTA_OK);
@@ -161,7 +161,7 @@ TEST_F(TenantTest, TheBytesOfTheDeadComeBackWhenTheDriverHasThem) {
     EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 3; }));
     daemon.probe.remove_process(pid);
   });
-  // Fits only when that memory is free again, and waits instead of being refused.
+  // The request fits only when that memory is free again, and waits instead of being refused.
   EXPECT_EQ(tenant.grow(0, gib(7).count())->status, GPUROTA_OK);
   driver.join();
   EXPECT_EQ(daemon.granted(), gib(7));

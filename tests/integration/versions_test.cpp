@@ -1,5 +1,5 @@
-// Libraries of other releases than the daemon's: they are served, or charged by NVML, and nothing
-// breaks.
+// Libraries of other releases than the daemon's: the daemon serves them, or charges them by NVML,
+// and continues.
 #include "running_daemon.h"
 #include "wire_tenant.h"
 
@@ -43,7 +43,8 @@ class VersionsTest : public ::testing::Test {
  protected:
   VersionsTest() : lease(daemon.keep_slice(gib(8)).lease) {}
 
-  // `tail`: bytes that a newer release has added; 0 with the first sizes is the oldest release.
+  // `tail`: bytes that a newer release has added. With `tail` 0, the sizes are those of the oldest
+  // release.
   void speaks(std::uint32_t version, std::uint64_t features, std::size_t tail) {
     WireTenant tenant(daemon.tenant_socket());
     gpurota_msg_hello hello{};

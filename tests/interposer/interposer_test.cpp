@@ -111,7 +111,7 @@ TEST_F(InterposerTest, ReconnectsToARestartedDaemonWithItsMemory) {
   const auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");
   start_daemon();
-  // The helper reconnects by itself, before the program makes another call.
+  // The helper thread reconnects by itself, before the program makes another call.
   ASSERT_TRUE(daemon_->wait_for_hellos(1));
   ASSERT_EQ(daemon_->hellos()[0].held.size(), 1u);
   EXPECT_GE(daemon_->hellos()[0].held[0].granted_bytes, 64 * kMiB);
@@ -120,8 +120,8 @@ TEST_F(InterposerTest, ReconnectsToARestartedDaemonWithItsMemory) {
   EXPECT_EQ(program->read_line(), "yes");
 }
 
-// A daemon that ends may have given the memory to another process, whose report the next daemon
-// accepts too.
+// Before the daemon ended, it may have granted the memory to another process, whose report the next
+// daemon accepts too.
 TEST_F(InterposerTest, MemoryReturnedWithALostRequestIsNotHeld) {
   const auto program = start(PROBE_LINKED, "step_with_slack", lease());
   ASSERT_EQ(program->read_line(), "ready");
@@ -140,7 +140,7 @@ TEST_F(InterposerTest, TheDaemonGoneFreesWorkAndHeadroomServes) {
   daemon_.reset();
   program->write_line("go");
   EXPECT_EQ(program->read_line(), "done");
-  EXPECT_EQ(program->wait(), 0);  // and no SIGPIPE
+  EXPECT_EQ(program->wait(), 0);  // without a SIGPIPE
 }
 
 TEST_F(InterposerTest, TheDaemonGoneGrowthIsRefusedAfterABoundedWait) {
@@ -195,8 +195,8 @@ TEST_F(InterposerTest, IsServedByAnOlderDaemon) {
 
 class BadAnswers : public InterposerTest, public ::testing::WithParamInterface<Mischief> {};
 
-// Each ends the connection; the program reconnects, reports what it holds, and gets what it asked
-// for.
+// Each bad answer ends the connection. The program reconnects, reports the memory that it holds,
+// and gets the memory that it asked for.
 TEST_P(BadAnswers, AreSurvived) {
   const auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");

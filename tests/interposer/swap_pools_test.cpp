@@ -27,7 +27,7 @@ TEST_F(SwapPools, KeepMemoryMappedThatAnotherStreamStillUses) {
 }
 TEST_F(SwapPools, ReportTheirAttributesLikeTheDriver) { expect_well("pool_figures"); }
 
-// Trap: the driver ends before the program does, and every call fails from then on.
+// Trap: the driver ends before the program does, and from then on every call fails.
 TEST_F(SwapPools, AProgramThatEndsWhileItIsToBeEvictedHasFailedAtNothing) {
   start_swap_daemon({}, 256 * kMiB);
   const auto probe = start_probe({"end_slowly"});
