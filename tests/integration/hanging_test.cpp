@@ -71,7 +71,7 @@ TEST_F(HangingAccountsTest, ServesNobodyBeforeAdministratorsAndLimitsAreKnown) {
   EXPECT_THAT(refused.error().message, HasSubstr("account database"));
 }
 
-TEST_F(HangingAccountsTest, AReloadWaitsForNothingAndTheOldNamesHoldMeanwhile) {
+TEST_F(HangingAccountsTest, ReloadDoesNotWaitAndOldNamesStayInEffectMeanwhile) {
   daemon.accounts.add_user("somebody", ::getuid(), {});
   daemon.start();
   const proto::Acquire request{{.memory = SizeSpec{gib(3), 0}}};

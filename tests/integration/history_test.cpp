@@ -57,7 +57,7 @@ TEST(History, UnreadableGpuHasAGapInItsHistory) {
   EXPECT_TRUE(eventually([&] { return last_load() == 20; }));
 }
 
-TEST(History, OfALeaseIsThereAfterItsEndAndOfOneThatNeverWasIsEmpty) {
+TEST(History, EndedLeaseKeepsItsHistoryAndAnUnknownLeaseHasNone) {
   RunningDaemon daemon;
   LeaseId id;
   {
@@ -94,7 +94,7 @@ TEST(History, InvalidRangesAreRefused) {
   EXPECT_THAT(refusal({.lease_ids = many}), HasSubstr("too many at once"));
 }
 
-TEST(History, HasNoMorePointsThanAskedForHoweverLongItsTimeIs) {
+TEST(History, HasNoMorePointsThanAskedForWhateverTheRange) {
   RunningDaemon daemon;
   for (const auto span :
        {std::chrono::hours(1), std::chrono::hours(48), std::chrono::hours(9999)}) {

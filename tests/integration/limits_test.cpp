@@ -45,7 +45,7 @@ class LimitsTest : public ::testing::Test {
   proto::Lease lease;
 };
 
-TEST_F(LimitsTest, AboveASoftLimitTheLeaseIsEndedAfterTheGraceWhereTheSiteSaysSo) {
+TEST_F(LimitsTest, LeaseAboveItsSoftLimitEndsAfterTheGracePeriodIfConfigured) {
   config::Config config = RunningDaemon::quick();
   config.soft_limit.policy = config::SoftLimit::Policy::kStop;
   config.soft_limit.grace = std::chrono::milliseconds(100);
@@ -65,7 +65,7 @@ TEST_F(LimitsTest, LeaseAboveAWarningSoftLimitContinues) {
   EXPECT_EQ(daemon->call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
 }
 
-TEST_F(LimitsTest, AboveAThrottledSoftLimitGrowthComesLaterAndNothingIsRefused) {
+TEST_F(LimitsTest, GrowthAboveAThrottlingSoftLimitIsDelayedAndNotRefused) {
   config::Config config = RunningDaemon::quick();
   config.soft_limit.policy = config::SoftLimit::Policy::kThrottle;
   config.soft_limit.throttle_delay = std::chrono::milliseconds(50);
@@ -98,7 +98,7 @@ TEST_F(LimitsTest, LeaseAboveALoweredLimitEndsAfterTheGracePeriod) {
   EXPECT_TRUE(gone());
 }
 
-TEST_F(LimitsTest, ALoweredLimitCallsBackSlackSoThatItCannotBecomeMemory) {
+TEST_F(LimitsTest, LoweredLimitRecallsHeadroomSoThatItCannotBecomeMemory) {
   RunningDaemon own;
   const proto::Lease mine = own.keep_slice(gib(8)).lease;
   WireTenant tenant(own.tenant_socket());
@@ -115,7 +115,7 @@ TEST_F(LimitsTest, ALoweredLimitCallsBackSlackSoThatItCannotBecomeMemory) {
 }
 
 // Like a static binary or `env -i`: the process is not a tenant, but NVML lists it.
-TEST_F(LimitsTest, AProcessThatDodgesTheLibraryIsChargedToItsLeaseByAncestry) {
+TEST_F(LimitsTest, ProcessThatBypassesTheLibraryIsChargedByAncestry) {
   begin(RunningDaemon::quick());
   command->write_line("fork");
   const pid_t child = std::stoi(command->read_line());
@@ -129,7 +129,7 @@ TEST_F(LimitsTest, AProcessThatDodgesTheLibraryIsChargedToItsLeaseByAncestry) {
   EXPECT_FALSE(processes->processes[0].tenant);
 }
 
-TEST_F(LimitsTest, AChildThatLivesOnWithoutItsParentsIsStillOfTheLease) {
+TEST_F(LimitsTest, OrphanedChildStaysInTheLease) {
   begin(RunningDaemon::quick());
   command->write_line("orphan");
   const pid_t orphan = std::stoi(command->read_line());

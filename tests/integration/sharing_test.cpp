@@ -47,7 +47,7 @@ class SharingTest : public ::testing::Test {
   RunningDaemon daemon;
 };
 
-TEST_F(SharingTest, AProcessThatOpensMemoryMeetsTheOneThatSharesIt) {
+TEST_F(SharingTest, OpenerOfMemoryIsConnectedWithItsOwner) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(owner, kKey));
   ASSERT_TRUE(join(opener));
@@ -63,7 +63,7 @@ TEST_F(SharingTest, AProcessThatOpensMemoryMeetsTheOneThatSharesIt) {
   }
 }
 
-TEST_F(SharingTest, AProcessThatIsNotThereYetIsToBeAskedAgain) {
+TEST_F(SharingTest, OpenerMustRetryWhileTheOwnerIsNotConnected) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(opener));
   EXPECT_EQ(opener.open(name())->status, GPUROTA_REFUSED_BUSY) << "the daemon is young";

@@ -361,7 +361,7 @@ class ThrottlingTest : public SwapLimitsTest {
   }
 };
 
-TEST_F(ThrottlingTest, AboveASoftLimitTheGrowthOfASwapLeaseTakesItsTime) {
+TEST_F(ThrottlingTest, GrowthOfASwapLeaseAboveItsSoftLimitIsDelayed) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(2)).value));
   ASSERT_EQ(tenant.grow(gib(2)), GPUROTA_OK);
@@ -387,7 +387,7 @@ class StoppingTest : public SwapLimitsTest {
   }
 };
 
-TEST_F(StoppingTest, ASwapLeaseThatStaysAboveIsEndedToo) {
+TEST_F(StoppingTest, SwapLeaseThatStaysAboveItsSoftLimitIsEnded) {
   const LeaseId id = make_lease(gib(2));
   Child child({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(id.value),
                std::to_string(gib(4).count())});

@@ -76,7 +76,7 @@ class VersionsTest : public ::testing::Test {
   proto::Lease lease;
 };
 
-TEST_F(VersionsTest, TheFirstLibraryIsServedForEver) { speaks(1, 0, 0); }
+TEST_F(VersionsTest, LibraryOfTheFirstReleaseIsServed) { speaks(1, 0, 0); }
 
 TEST_F(VersionsTest, ANewerLibraryIsServedAsAnOlderOne) {
   speaks(7, ~std::uint64_t{0}, 100);
@@ -90,7 +90,7 @@ TEST_F(VersionsTest, UnknownVersionIsRefusedAndTheDaemonContinues) {
   EXPECT_EQ(good.hello(lease.lease_id.value), GPUROTA_OK);
 }
 
-TEST_F(VersionsTest, AMessageOfTheFutureEndsTheConnectionAndTheProcessIsChargedByNvml) {
+TEST_F(VersionsTest, UnknownMessageEndsTheConnectionAndTheProcessIsChargedByNvml) {
   WireTenant tenant(daemon.tenant_socket());
   ASSERT_EQ(tenant.hello(lease.lease_id.value), GPUROTA_OK);
   tenant.send_raw(packet_of(gpurota_msg_query{}, 900, kFirstQuery, 2));
@@ -99,7 +99,7 @@ TEST_F(VersionsTest, AMessageOfTheFutureEndsTheConnectionAndTheProcessIsChargedB
   EXPECT_TRUE(eventually([&] { return daemon.granted() == gib(3); }));
 }
 
-TEST_F(VersionsTest, LessThanTheFirstReleaseSentIsNoMessage) {
+TEST_F(VersionsTest, MessageShorterThanTheFirstReleasesIsRefused) {
   WireTenant tenant(daemon.tenant_socket());
   gpurota_msg_hello hello{};
   hello.magic = GPUROTA_WIRE_MAGIC;

@@ -53,7 +53,7 @@ class SharedMemory : public InterposerTest {
   }
 };
 
-TEST_F(SharedMemory, TheOwnerPaysUntilItFreesIt) {
+TEST_F(SharedMemory, OwnerIsChargedUntilItFreesTheMemory) {
   const auto owner = start_process();
   const auto other = start_process();
   const std::string handle = give_handle(*owner);
@@ -104,7 +104,7 @@ TEST_F(SharedMemory, MemorySharedWithinALeaseIsChargedOnceUntilItsLastUserEnds) 
 
 // The owner's process has no libgpurota: nothing reports the owner or the size, and the memory is
 // not even mapped.
-TEST_F(SharedMemory, OfAStrangerIsChargedByItsRealSize) {
+TEST_F(SharedMemory, MemoryOfAProcessWithoutTheLibraryIsChargedByItsRealSize) {
   const auto stranger = start_process({});
   const auto importer = start_process();
   for (const int mib : {2, 6, 96, 254, 256}) {
@@ -118,7 +118,7 @@ TEST_F(SharedMemory, OfAStrangerIsChargedByItsRealSize) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-TEST_F(SharedMemory, BeyondTheLimitIsRefusedAndItsMakerKeepsIt) {
+TEST_F(SharedMemory, ImportBeyondTheLimitIsRefusedAndTheOwnerKeepsTheMemory) {
   const auto stranger = start_process({});
   const auto importer = start_process();
   EXPECT_EQ(ask(*importer, "keep 200"), "CUDA_SUCCESS");
@@ -138,7 +138,7 @@ TEST_F(SharedMemory, BeyondTheLimitIsRefusedAndItsMakerKeepsIt) {
 
 // As PyTorch shares expandable segments: exported memory is never evicted, and both processes see
 // the same bytes.
-TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
+TEST_F(SharedMemory, SwapLeaseSharesDescriptorsWhileTurnsAreTakenAway) {
   daemon_.reset();
   SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {.disturbs = true, .seed = 51});
   const auto owner = start_process();
@@ -196,7 +196,7 @@ TEST_F(SharedSwapMemory, StaysWhileTurnsAreTakenAwayAndIsTheSameForBoth) {
   EXPECT_EQ(swap->bad(), "");
 }
 
-TEST_F(SharedSwapMemory, OfMoreBlocksThanOneAnswerBringsIsWhole) {
+TEST_F(SharedSwapMemory, MemoryOfMoreBlocksThanOneAnswerCarriesIsComplete) {
   const auto swap = std::make_unique<SwapDaemon>(
       socket_path(), std::vector<FakeGpu>{{uuids_[0], 4096 * kMiB}}, SwapBehaviour{});
   const auto owner = start_process();

@@ -138,7 +138,7 @@ TEST_F(NvmlTest, WithoutADaemonItAnswersAtOnceAndTruly) {
   EXPECT_EQ(shown.memory.at("0 1"), read_shown(*show({"handle"}, {})).memory.at("0 1"));
 }
 
-TEST_F(NvmlTest, WithADaemonThatCannotTellAProcessSeesItself) {
+TEST_F(NvmlTest, ProcessSeesItselfIfTheDaemonCannotListProcesses) {
   daemon_->misbehave(Mischief::kOldDaemon);
   const auto other = outsider();
   const auto program = show({"handle", "cuda"}, lease());

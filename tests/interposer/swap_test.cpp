@@ -39,7 +39,7 @@ TEST_F(SwapTest, MemoryOfTwoGpusMoves) {
   expect_good_end(*probe);
 }
 
-TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
+TEST_F(SwapTest, DaemonKilledDuringAMoveFindsTheSameMemoryAfterwards) {
   SwapBehaviour behaviour{.disturbs = true, .seed = 7};
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"torture", "0", "2"});
@@ -69,7 +69,7 @@ TEST_F(SwapTest, CapturesInTheStreamsOfThreadsGoOnWhileTurnsAreTakenAway) {
 }
 
 // The GPU is idle most of the time, and in nearly every sample.
-TEST_F(SwapTest, AProgramThatSubmitsLittleByLittleIsAtWork) {
+TEST_F(SwapTest, ProgramWithSmallSubmissionsCountsAsBusy) {
   start_swap_daemon({});
   const auto probe = start_probe({"sip", "2"});
   ASSERT_EQ(read_until(*probe, "begun"), "");
@@ -108,7 +108,7 @@ TEST_F(SwapTest, ExportedOrBoundMemoryBecomesWired) {
 }
 
 // Mapped memory outlives contexts, but without a context it cannot be copied.
-TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks) {
+TEST_F(SwapTest, EvictedMappingWithoutAContextIsNotCountedUntilThereIsOne) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"orphan"});
@@ -127,7 +127,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks)
   expect_good_end(*probe);
 }
 
-TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
+TEST_F(SwapTest, EvictedMappingCanBeFreedWithoutAContext) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"orphan", "frees"});
@@ -181,7 +181,7 @@ TEST_F(SwapTest, WriteThatPassedTheGateIsNotLost) {
 
 // The daemon opens the gate although memory is evicted. The tenant does not run without its memory,
 // and corrects the daemon's accounts.
-TEST_F(SwapTest, AGateIsNotOpenedWhileMemoryIsOut) {
+TEST_F(SwapTest, GateIsNotOpenedWhileMemoryIsEvicted) {
   SwapBehaviour behaviour{.disturbs = true, .seed = 3};
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"torture", "0", "4"});
@@ -228,7 +228,7 @@ TEST_F(SwapTest, WaitingForATurnHasNoBound) {
 
 // The tenant must return a grant whose memory cannot be made now. Otherwise the daemon would wait
 // for the eviction of memory that does not exist.
-TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgain) {
+TEST_F(SwapTest, GrantThatCannotBeUsedNowIsReturnedAndRequestedAgain) {
   start_swap_daemon({}, 1024 * kMiB);
   Program probe(
       {foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE, "--", foreign(PROBE_IPC)},

@@ -43,7 +43,7 @@ TEST_F(TrapTest, EachGpuOfALeaseHasItsOwnLimit) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-TEST_F(TrapTest, ACancelledThreadTakesNoLockWithIt) {
+TEST_F(TrapTest, CancelledThreadKeepsNoLock) {
   auto extra = lease();
   extra["GPUROTA_WAIT_MS"] = "400";
   const auto program = start(PROBE_TRAPS, "cancelled_thread", extra);
