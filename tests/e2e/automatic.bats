@@ -67,7 +67,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   true
 }
 
-@test "a program without room for its lease sees no GPU, or has no lease where the site chooses it" {
+@test "without room for its lease a program sees no GPU, or has no lease if so configured" {
   automatic
   in_background holder gpurota run --gpus "$(value 'len(gpus)')" -- "$PROGRAM" hold 10
   wait_until says holder 'holding'

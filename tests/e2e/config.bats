@@ -42,7 +42,7 @@ json() {
   [ -z "$(gpurota reload --quiet)" ]
 }
 
-@test "reload tells every mistake, and the old settings stay in effect" {
+@test "reload reports every mistake, and the old settings stay in effect" {
   printf '[limits]\ngpus = 0\n' >gpurota.toml
   start_daemon
   printf 'privacy = "opn"\n\n[limits]\ngpus = "8"\nmemry = "1G"\nmemory = "8"\n' >gpurota.toml
@@ -120,7 +120,7 @@ json() {
   [[ $output == *"gpurota.toml.d: it has more than 64 files"* ]]
 }
 
-@test "check needs no daemon, and tells all mistakes with file and line on standard error" {
+@test "check needs no daemon, and reports all mistakes with file and line on standard error" {
   printf 'grace = 5\n[limits]\nmemory = "8"\n' >mine.toml
   run -1 --separate-stderr gpurota config check mine.toml
   [ -z "$output" ]

@@ -99,7 +99,7 @@ refused() {
   [ ! -e ran ]
 }
 
-@test "a limit that a context alone would fill is refused with the figure, on every GPU of that kind" {
+@test "a limit that a context alone would fill is refused with the figure" {
   start_daemon
   gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" info
   refused 125 'context takes' gpurota run --nonblock --gpu-ids 0 --memory 16M -- touch ran

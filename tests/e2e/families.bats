@@ -18,7 +18,7 @@ stress() {
   cat out
 }
 
-@test "all families in one process: nothing above the limit, nothing that fits refused, nothing left" {
+@test "all families in one process: limit kept, nothing refused that fits, nothing left" {
   stress 1 4 2048
   [ "$(figure refused)" -gt 0 ]
 }

@@ -59,7 +59,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   is_on hold
 }
 
-@test "a process without a lease makes the filler leave, which does not flap" {
+@test "a process without a lease makes the filler leave, and it does not return too often" {
   # The filler waits longer than the stranger stays away, even on a slow machine.
   add hold --idle-after 3s -- "$(command -v gpurota)" burn --hold --memory 88%
   wait_until holds_memory
@@ -77,7 +77,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   [ "$yielded" -ge $((started - 1)) ]
 }
 
-@test "a program that asks for an automatic lease gets it when the filler has made way" {
+@test "a program that asks for an automatic lease gets it when the filler has left" {
   printf '[automatic]\nenabled = true\nmemory = "90%%"\n' >>gpurota.toml
   stop_daemon
   start_daemon
@@ -101,7 +101,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   [ "$(count_of filler_yielded)" = 0 ]
 }
 
-@test "kill -9 of the daemon: the next one finds it, and it makes way as before" {
+@test "kill -9 of the daemon: the next one finds the filler, which leaves as before" {
   add_holder
   wait_until holds_memory
   local lease
@@ -156,7 +156,7 @@ talked_twice() { [ "$(gpurota filler logs talk | grep -c 'pid ')" = 2 ]; }
 no_fillers() { [ "$(gpurota filler list)" = 'no fillers' ]; }
 no_files() { [ -z "$(ls "$E2E_DIR/state/fillers")" ]; }
 
-@test "nothing tells the value of a filler's variable" {
+@test "the values of a filler's variables are shown nowhere" {
   TOKEN=very-secret add quiet --env TOKEN -- sh -c 'echo "has ${#TOKEN}"; exec sleep 600'
   wait_until eval 'gpurota filler logs quiet | grep -q "has 11"'
   {

@@ -41,7 +41,7 @@ newcomer() { # starts a program with 90 % of the GPU
 }
 is_back() { is_on hold && holds_memory; }
 
-@test "a filler is out before the newcomer's first allocation, and continues with every byte" {
+@test "a filler is evicted before the newcomer's first allocation, and loses no byte" {
   add check -- "$E2E_SWAP_PROBE" torture 20 1
   wait_until holds_memory
   newcomer newcomer
@@ -61,7 +61,7 @@ checked() {
   gpurota filler logs check | grep -q '^done$'
 }
 
-@test "the GPU of a filler that is out is there for others, and several of them share it" {
+@test "an evicted filler's GPU is available to others, and several of them share it" {
   add_holder
   gpurota run --gpu-ids 0 --memory 1G -- true
   is_evicted hold
@@ -74,7 +74,7 @@ checked() {
   kill -0 "$PID"
 }
 
-@test "a request for the whole GPU ends the filler, whether it is on or out" {
+@test "a request for the whole GPU ends the filler, whether it runs or is evicted" {
   add_holder
   gpurota run --gpu-ids 0 -- "$PROGRAM" info >/dev/null
   wait_until gone "$PID"
@@ -103,7 +103,7 @@ pid_is_new() {
   wait_until gone "$PID"
 }
 
-@test "a process without a lease moves the filler out, which is back when that has gone" {
+@test "a process without a lease evicts the filler, which is restored when the process ends" {
   add_holder
   stranger stranger 100
   wait_until is_evicted hold
@@ -115,7 +115,7 @@ pid_is_new() {
   kill -0 "$PID"
 }
 
-@test "a moved filler does not flap when somebody comes and goes" {
+@test "an evicted filler does not return too often when others come and go" {
   add_holder
   local i
   for i in 1 2 3 4; do
@@ -128,7 +128,7 @@ pid_is_new() {
   kill -0 "$PID"
 }
 
-@test "a daemon that starts while the filler is out leaves it out, and brings it back" {
+@test "a daemon that starts while the filler is evicted keeps it so, and restores it later" {
   add_holder
   newcomer newcomer
   is_evicted hold

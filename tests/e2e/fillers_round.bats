@@ -47,7 +47,7 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
   [ "$(sed -n 7p order)" = third ]
 }
 
-@test "no filler is ended for one that fails, nor for one that cannot be there" {
+@test "no filler is ended for one that fails, nor for one that cannot run on the GPU" {
   add_filler broken -- false
   wait_until event_is 'filler_ended.*broken\|filler_ended.*by itself'
   gpurota filler add elsewhere --gpu-ids 1 --idle-after 1s "${machine[@]}" -- "$PROGRAM" hold 100

@@ -136,7 +136,7 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   wait_until says next 'goes on with'
 }
 
-@test "since when a GPU is used without a lease is known after a kill of the daemon" {
+@test "the time since when a GPU is used without a lease survives a kill of the daemon" {
   start_daemon
   in_background stranger env -u GPUROTA_RUNTIME_DIR CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 1500
   wait_until says stranger holding

@@ -84,7 +84,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   [ "$(grep -c 'the history cannot be stored' gpurotad.log)" = 1 ]
 }
 
-@test "a lease has its own history, also when it has ended, and everybody may see it without what is private" {
+@test "a lease keeps its own history after its end, and everybody sees it without private text" {
   in_background holder gpurota run --gpu-ids 0 --memory 2G --note secret -- "$PROGRAM" hold 100
   wait_until says holder holding
   wait_until history_holds 'any(p["max_used_bytes"] >= 100 << 20 for p in leases[0]["points"])' \
@@ -139,7 +139,7 @@ widest() { wc -L <"$1"; }
   grep -q '^memory .* MiB │' lease || grep -q '^memory .* GiB │' lease
 }
 
-@test "each step is a row with --steps alone, of as many words as the others" {
+@test "--steps prints a row for each step, all with the same number of fields" {
   gpurota-sim set gpu0.utilisation=80
   wait_until history_holds 'sum(p["utilisation_percent"] == 80 for p in points) >= 2'
   gpurota history --gpu-ids 0 --steps >rows

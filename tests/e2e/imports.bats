@@ -66,7 +66,7 @@ let_go() {
   charged other $((850 + 128))
 }
 
-@test "memory that is closed, or whose process is killed, goes back as it was charged" {
+@test "closing memory, or killing its process, credits what was charged" {
   local lease
   lease=$(reserved)
   slice maker
@@ -98,7 +98,7 @@ sleep_until_charged() {
   told "$1" charged "$2"
 }
 
-@test "within a lease an import is free, and counts on when its maker has let it go" {
+@test "within a lease an import is free, and stays charged when its maker releases it" {
   local lease
   lease=$(reserved)
   in_lease maker "$lease"
@@ -118,7 +118,7 @@ sleep_until_charged() {
   charged maker $((2 * 128))
 }
 
-@test "a daemon that comes back counts it as the last one did" {
+@test "a restarted daemon counts imports as the last one did" {
   local lease
   lease=$(reserved)
   in_lease maker "$lease"

@@ -104,7 +104,7 @@ load job_helpers
 }
 logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
 
-@test "the values of its variables are shown nowhere" {
+@test "the values of a job's variables are shown nowhere" {
   TOKEN=hush-hush gpurota job add secret --memory 1G --env TOKEN -- sh \
     -c 'echo "has ${#TOKEN}"; exec sleep 600'
   wait_until logged secret 'has 9'
@@ -118,7 +118,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   grep -q TOKEN shown
 }
 
-@test "show says in how many seconds it starts again" {
+@test "show prints in how many seconds a job starts again" {
   add crash --memory 1G --restart always -- false
   backs_off() {
     gpurota job show crash | grep -qE '^state +backing-off: starts again in [0-9]+ s$'

@@ -200,7 +200,7 @@ TOML
   [[ "$stderr" == *'--after is called --boot-after now'* ]]
 }
 
-@test "Python's lines are there at once; logs says when there is nothing yet" {
+@test "output of Python is shown at once; logs says when there is none yet" {
   add quiet --memory 1G -- sleep 600
   run -0 --separate-stderr gpurota job logs quiet
   [ -z "$output" ]

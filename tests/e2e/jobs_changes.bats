@@ -5,7 +5,7 @@
 load helpers
 load job_helpers
 
-@test "limits are changed while it runs, the command at its next start" {
+@test "a job's limits change while it runs, its command at the next start" {
   add web --memory 1G --note first "${machine[@]}" -- sh -c 'echo one; exec sleep 600'
   wait_until logged web one
   gpurota job update web --memory 2G --note second
@@ -19,7 +19,7 @@ load job_helpers
   holds 'leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30'
 }
 
-@test "its priority and its quantum are changed while it runs" {
+@test "a job's priority and quantum change while it runs" {
   add web --memory 1G --swap -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   run -0 gpurota --verbose job update web --priority low --quantum 5s
@@ -31,7 +31,7 @@ load job_helpers
   holds 'leases[0]["priority"] == -10'
 }
 
-@test "a change that no GPU of the machine could fill is refused at once; one that may wait is not" {
+@test "a change that no GPU could fill is refused at once; one that can wait is not" {
   run -125 gpurota run --memory 1000T -- true
   local why=$output
   run -1 gpurota job add big --memory 1000T -- true
@@ -52,7 +52,7 @@ load job_helpers
   [ "$(gpurota job list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 1 ]
 }
 
-@test "a change that the site never allows is refused at once; one above the owner's use of now is not" {
+@test "a change that is never allowed is refused at once; one above the current allowance is not" {
   add web --memory 2G --note one -- sleep 600
   wait_until in_state web running
   printf '[limits]\nmemory = "1GiB"\nduration = "1h"\n' >gpurota.toml
@@ -79,7 +79,7 @@ load job_helpers
   run -1 gpurota job add mine -- true
 }
 
-@test "a change that cannot be is refused whole" {
+@test "an impossible change is refused as a whole" {
   add web --memory 1G -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   run -1 gpurota job update web --memory 9000G --restart always
@@ -95,7 +95,7 @@ load job_helpers
   holds 'leases[0]["gpus"][0]["limit_bytes"] == 2**30'
 }
 
-@test "its time is changed while it runs" {
+@test "a job's time limit changes while it runs" {
   add web --memory 1G --timeout 1h -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   gpurota job update web --timeout 1s
@@ -103,7 +103,7 @@ load job_helpers
   job_is web 'j["runs"][-1]["reason"] == "timeout"'
 }
 
-@test "export and apply are each other's mirror" {
+@test "apply restores what export has written" {
   printf 'A=x "y"\\z\n' >vars
   add db --memory 1G --restart on-failure --env-file vars -- sh -c 'echo "$A"; exec sleep 600'
   add web --memory 1G --boot-after db --workdir / -- sleep 600
@@ -180,7 +180,7 @@ TOML
 }
 has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
 
-@test "logs -f follows over the turns of the log, and ends with its job" {
+@test "logs -f follows when the log is rotated, and ends with its job" {
   add loud --memory 1G "${machine[@]}" -- sh -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; i=0; while [ $i -lt 12 ]; do yes "round $i 0123456789012345678901234567890123456789" | head -c 2000000; i=$((i + 1)); sleep 0.3; done; echo the-end; exec sleep 600'
   in_background followed gpurota job logs -f loud
   wait_until says followed begin

@@ -25,7 +25,7 @@ import json, sys
 sys.exit(0 if any(r["key"] == "job" for r in json.load(sys.stdin)["rows"]) else 1)'
 }
 
-@test "nobody gets a lease of a job by saying so" {
+@test "a client that claims to be a job gets no lease of a job" {
   run python3 - "$E2E_DIR/run/control.sock" <<'PYTHON'
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
@@ -62,7 +62,7 @@ PYTHON
   [ "$(gpurota queue --json | grep -c request_id)" = 0 ]
 }
 
-@test "one whose request is cancelled is stopped, and says by whom" {
+@test "a job whose request is cancelled is stopped, and shows who cancelled it" {
   fill_gpus
   add waits --memory 1G --restart always -- sleep 600
   wait_until job_is waits 'j["request_id"]'
@@ -99,7 +99,7 @@ PYTHON
   gpurota job show crash | grep -q 'killed by signal 11'
 }
 
-@test "its time limit ends the whole tree, and the reason is kept" {
+@test "a job's time limit ends the whole process tree, and the reason is kept" {
   echo 'grace = "300ms"' >>gpurota.toml
   gpurota reload
   add timed --memory 1G --timeout 1s "${machine[@]}" -- sh -c '(trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done) & trap "" TERM; while :; do sleep 0.1; done'
@@ -120,7 +120,7 @@ PYTHON
   wait_until no_leases
 }
 
-@test "one whose lease is released is stopped and not started again" {
+@test "a job whose lease is released is stopped and not started again" {
   add web --memory 1G --restart always -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   gpurota release "$(value 'leases[0]["lease_id"]')"
@@ -174,7 +174,7 @@ sys.exit(0 if started == ["b", "c", "a"] else f"started {started}")
 PYTHON
 }
 
-@test "a keeper that is killed ends the run, and it is seen" {
+@test "killing a job's keeper ends the run, and the end is shown" {
   add web --memory 1G "${machine[@]}" -- sh -c 'echo "pid $$"; exec sleep 600'
   wait_until logged web 'pid '
   kill -KILL "$(keepers)"
@@ -212,7 +212,7 @@ as_service() {
   wait_until gone "$(pid_of web)"
 }
 
-@test "nothing tells the value of a variable, whatever is asked" {
+@test "no answer shows the value of a job's variable" {
   printf 'FROM_FILE=very-secret-file\n' >vars
   TOKEN=very-secret-token gpurota job add secret --memory 1G --env TOKEN --env-file vars -- \
     sh -c 'echo "has ${#TOKEN} ${#FROM_FILE}"; exec sleep 600'
@@ -305,7 +305,7 @@ reports() { gpurota report --json | python3 -c '
 import json, sys
 sys.exit(0 if sum(row["leases"] for row in json.load(sys.stdin)["rows"]) == int(sys.argv[1]) else 1)' "$1"; }
 
-@test "why a run was refused is known also where its keeper could leave no word" {
+@test "the reason of a refused run is known even if its keeper could write no report" {
   add silent --memory 1G -- true
   wait_until in_state silent finished
   gpurota set --gpu-ids 0,1 --capacity 500M

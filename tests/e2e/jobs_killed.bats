@@ -68,7 +68,7 @@ run_once_and_kill() {
   kill_daemon
 }
 
-@test "a start that was noted but not made is made by the next daemon, and is not the end of the last run" {
+@test "a start that was stored but not made is made by the next daemon, as a new run" {
   run_once_and_kill
   # Changes the files as if the daemon had been killed before there was a keeper.
   change_state finished running
@@ -102,7 +102,7 @@ run_once_and_kill() {
   [ "$(gpurota job logs once | grep -c run)" = 1 ]
 }
 
-@test "whatever is asked while the daemon is killed again and again, no job runs twice and none is lost" {
+@test "while the daemon is killed repeatedly, no job runs twice and none is lost" {
   make_folders
   echo 'grace = "1s"' >gpurota.toml
   local seed

@@ -10,7 +10,7 @@ setup() {
 }
 teardown() { end_test; }
 
-@test "a name stands wherever an id can" {
+@test "a name is accepted wherever an id is" {
   in_background train gpurota run --name train7 --memory 1G -- "$PROGRAM" hold 1
   wait_until says train holding
   gpurota status | grep 'L1 .*train7'
@@ -24,7 +24,7 @@ teardown() { end_test; }
   ends_with 123 "$BACKGROUND_PID"
 }
 
-@test "a name is one's only one, of leases and requests, and free again afterwards" {
+@test "a name is unique among a user's leases and requests, and free again afterwards" {
   gpurota reserve --gpu-ids 0 --name lab >/dev/null
   run gpurota reserve --gpu-ids 1 --name lab
   [ "$status" = 1 ]

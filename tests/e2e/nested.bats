@@ -30,7 +30,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   [ ! -s out ]
 }
 
-@test "with options of its own it has a lease of its own, in which its programs work" {
+@test "a run with options of a lease gets a lease of its own, in which its programs work" {
   local outer inner
   for outer in '' '--memory 1G' '--swap'; do
     for inner in '--gpus 1' '--memory 512M' '--swap' '--gpu-ids 1'; do
@@ -80,7 +80,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   [ "$APPTAINERENV_GPUROTA_LEASE" = L2 ]
 }
 
-@test "the user's defaults do not make it a lease of its own, nor give it a limit of time" {
+@test "the user's defaults give a nested run neither its own lease nor a time limit" {
   export XDG_CONFIG_HOME=$PWD/config
   mkdir -p config/gpurota
   printf '%s\n' '[run]' 'memory = "512M"' 'timeout = "1s"' >config/gpurota/config.toml
@@ -177,7 +177,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   wait_until memory_is_back
 }
 
-@test "of leases within each other the innermost has the process" {
+@test "a process in nested leases belongs to the innermost one" {
   in_background outer gpurota run --gpu-ids 0 --memory 1G -- gpurota run --gpu-ids 1 \
     --memory 1G -- "$PROGRAM" hold 200
   wait_until says outer holding
@@ -188,7 +188,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   wait_until holds 'sum(g["used_bytes"] >= 100 * 2**20 for l in leases if l["lease_id"] == "L4" for g in l["gpus"]) == 1'
 }
 
-@test "GPUs that the user had chosen by hand, and that the lease does not have, are said once" {
+@test "GPUs that the user has chosen, and that the lease does not have, are reported once" {
   CUDA_VISIBLE_DEVICES=0 gpurota run --gpu-ids 1 -- true 2>said
   [ "$(grep -c "^gpurota: CUDA_VISIBLE_DEVICES was '0' and is '1' for the command" said)" = 1 ]
   CUDA_VISIBLE_DEVICES=1 gpurota run --gpu-ids 1 -- true 2>said

@@ -120,7 +120,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   says second '^second'
 }
 
-@test "queue, explain and cancel tell of it and end it" {
+@test "queue and explain show a waiting request, and cancel ends it" {
   take_all
   in_background waits gpurota run --as anna -- true
   wait_until waiting 1
@@ -171,7 +171,7 @@ END
   gpurota run --nonblock --gpu-ids 1 --timeout 15m -- true
 }
 
-@test "why one waits is the same sentence everywhere, with its time" {
+@test "the reason for waiting is the same sentence everywhere, with its time" {
   gpurota reserve --gpu-ids 1 --for 2h --quiet
   in_background waits gpurota run --gpu-ids 1 -- true
   wait_until waiting 1
@@ -200,7 +200,7 @@ END
   gpurota job remove later --force
 }
 
-@test "a capacity below what a lease has is the reason, not that the lease has no time limit" {
+@test "a capacity below a lease's memory is given as the reason for waiting" {
   local size
   size=$(value "gpus[0]['available_bytes'] >> 20")
   in_background lease gpurota run --gpu-ids 0 --swap --memory "$((size * 3 / 4))M" -- sleep 60
@@ -211,7 +211,7 @@ END
   wait_until says waits 'waits for GPU 0: its capacity of .* is less than the .* that leases there may have'
 }
 
-@test "explain says how a lease ended that is over" {
+@test "explain says how an ended lease ended" {
   gpurota reserve --gpu-ids 0
   gpurota release L1
   gpurota explain L1 | grep -q "^L1 is over since .*: it was released by $(id -un)"

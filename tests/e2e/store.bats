@@ -77,7 +77,7 @@ refuses_to_start() {
   holds 'len(leases) == 1'
 }
 
-@test "a release that the disk has no room for is not said to be done" {
+@test "a release that the disk has no room for is not reported as done" {
   gpurota reserve --memory 1G --short
   prlimit --pid "$DAEMON_PID" --fsize=0:unlimited
   run -1 gpurota release

@@ -45,7 +45,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   wait_until gone "$asker"
 }
 
-@test "a program gets its automatic lease when the disk has it" {
+@test "a program gets its automatic lease when the lease is on the disk" {
   printf '[automatic]\nenabled = true\nmemory = "1G"\n' >gpurota.toml
   gpurota reload
   stick
@@ -60,7 +60,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   wait_until says given holding
 }
 
-@test "changes of many share a wait, and all are there after a kill" {
+@test "changes of many clients share one wait for the disk, and survive a kill" {
   stick
   local i
   for i in {1..8}; do in_background "reserved$i" gpurota reserve --memory 512M --short; done
@@ -88,7 +88,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   wait_until gone "$BACKGROUND_PID"
 }
 
-@test "a daemon that stops has all of it on the disk" {
+@test "a daemon that stops has stored everything" {
   stick
   in_background reserved gpurota reserve --memory 1G --short
   # The lease is to be stored, and not only the history.

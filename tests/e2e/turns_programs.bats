@@ -52,7 +52,7 @@ status_says_whose_turn() {
   wait_until is_done two
 }
 
-@test "the turn and the memory of a program that is killed are its neighbour's" {
+@test "the turn and the memory of a killed program go to its neighbour" {
   probe one 60 5
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   probe two 10 6

@@ -13,7 +13,7 @@ teardown() { end_test; }
   [[ "$output" == *"total 4096 MiB, free "* ]]
 }
 
-@test "a child of the command is a tenant of the lease, with nothing left unhooked" {
+@test "a child of the command is a tenant of the lease, and calls no unhooked function" {
   in_background holder gpurota run --memory 1G -- sh -c '"$0" compute 64 1000000 & wait' "$PROGRAM"
   wait_until says holder 'round'
   run -0 gpurota ps --json

@@ -50,7 +50,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   wait_until no_findings
 }
 
-@test "in a swap lease too" {
+@test "a program that bypasses the library in a swap lease is stopped, too" {
   make_folders
   start_daemon
   past loose 100 --gpu-ids 0 --swap --memory 2G

@@ -101,7 +101,7 @@ c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api
   lacks "secret|<img|$PROGRAM" names
 }
 
-@test "none has no page, and metrics as before" {
+@test "--page none serves metrics, but no page" {
   start_web --page none
   local path
   for path in / /page.js /api/now /api/live; do [ "$(ask $path | head -n 1)" = 404 ]; done

@@ -54,7 +54,7 @@ assert limits["memory"]["most"] == 5 << 30 and limits["memory"]["used"] == 0 and
 
 refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows you 1 GPU'; }
 
-@test "a bad file is refused whole, with its line and key, and the old one holds" {
+@test "a bad file is refused as a whole, with line and key, and the old one stays in effect" {
   printf '[limits]\ngpus = 0\n' >gpurota.toml
   start_daemon
   printf '[limits]\ngpus = 8\n\nmemry = "1G"\n' >gpurota.toml
