@@ -387,7 +387,8 @@ END
 }
 
 @test "a daemon's restart is not noticed by a running command" {
-  in_background quiet gpurota run -v --memory 1G -- sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 3'
+  in_background quiet gpurota run -v --memory 1G -- sh \
+    -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 3'
   local pid=$BACKGROUND_PID code=0
   wait_until says quiet ready
   kill_daemon

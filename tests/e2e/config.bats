@@ -48,10 +48,14 @@ json() {
   printf 'privacy = "opn"\n\n[limits]\ngpus = "8"\nmemry = "1G"\nmemory = "8"\n' >gpurota.toml
   echo 'grace = 5s' | drop_in 10-grace.toml
   run -1 gpurota reload
-  [ "${lines[0]}" = "gpurota: the configuration has 5 mistakes, and the old settings stay in effect:" ]
-  [[ ${lines[1]} == "$E2E_DIR/gpurota.toml:1: privacy: 'opn' is not known here: "*'did you mean "open"?' ]]
-  [[ ${lines[2]} == "$E2E_DIR/gpurota.toml:4: limits.gpus: '8' is not a number: "*"without quotes"* ]]
-  [ "${lines[3]}" = "$E2E_DIR/gpurota.toml:5: limits.memry: no such setting; did you mean limits.memory?" ]
+  [ "${lines[0]}" = \
+    "gpurota: the configuration has 5 mistakes, and the old settings stay in effect:" ]
+  [[ ${lines[1]} == \
+    "$E2E_DIR/gpurota.toml:1: privacy: 'opn' is not known here: "*'did you mean "open"?' ]]
+  [[ ${lines[2]} == \
+    "$E2E_DIR/gpurota.toml:4: limits.gpus: '8' is not a number: "*"without quotes"* ]]
+  [ "${lines[3]}" = \
+    "$E2E_DIR/gpurota.toml:5: limits.memry: no such setting; did you mean limits.memory?" ]
   [ "${lines[4]}" = "$E2E_DIR/gpurota.toml:6: limits.memory: '8' is 8 bytes; did you mean 8G?" ]
   [ "${lines[5]}" = "$E2E_DIR/gpurota.toml.d/10-grace.toml:1: grace: text needs quotes: \"5s\"" ]
   says gpurotad.log 'limits.memry: no such setting; did you mean limits.memory?'
@@ -73,7 +77,8 @@ json() {
   [ "${lines[1]}" = "group: \"\" → $(id -gn): takes effect at the next restart" ]
   run -0 gpurota reload
   [[ $output == *"takes effect at the next restart"* ]]
-  gpurota config show | grep -E "^group +\"\" +$E2E_DIR/gpurota.toml:1, $(id -gn) at the next restart"
+  gpurota config show |
+    grep -E "^group +\"\" +$E2E_DIR/gpurota.toml:1, $(id -gn) at the next restart"
   gpurota doctor | grep -E '^warning +configuration +group: .*takes effect at the next restart'
   stop_daemon
   start_daemon

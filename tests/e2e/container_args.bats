@@ -40,7 +40,8 @@ token() { sed -n 's/^GPUROTA_TOKEN=//p' "$1"; }
 
 @test "the file for compose is YAML with the service" {
   gpurota container-args web --env-file web.env --format compose --service api >gpu.yaml
-  head -n 4 gpu.yaml | diff - <(printf "services:\n  'api':\n    env_file:\n      - '%s'\n" "$PWD/web.env")
+  head -n 4 gpu.yaml | diff - <(printf "services:\n  'api':\n    env_file:\n      - '%s'\n" \
+    "$PWD/web.env")
   grep -qE "^      - '.*:/etc/ld.so.preload:ro'$" gpu.yaml
 }
 

@@ -46,7 +46,8 @@ no_tasks() { [ -z "$("${ENGINE[@]}" task ls --quiet)" ]; }
     -u GPUROTA_RUNTIME_DIR)
   id=$(long_id)
   gpurota reserve --memory 1G --for 1h --name web
-  in_background holder inside web "$id" /bin/sh -c "\"$PROGRAM\" hold 100 & while [ ! -e $E2E_DIR/shared/go ]; do sleep 0.1; done
+  in_background holder inside web "$id" /bin/sh \
+    -c "\"$PROGRAM\" hold 100 & while [ ! -e $E2E_DIR/shared/go ]; do sleep 0.1; done
     exec env ${unset[*]} \"$PROGRAM\" hold 200"
   wait_until has_processes 1
   touch shared/go

@@ -58,7 +58,8 @@ stop_engines() {
   local mounted
   kill_file_background TERM "$BATS_FILE_TMPDIR/docker"
   kill_file_background TERM "$BATS_FILE_TMPDIR/containerd"
-  for mounted in $(awk -v folder="$BATS_FILE_TMPDIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do
+  for mounted in \
+    $(awk -v folder="$BATS_FILE_TMPDIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do
     umount --lazy "$mounted"
   done
 }
@@ -109,7 +110,8 @@ make_containerd() {
   ctr --address "$BATS_FILE_TMPDIR/containerd/sock" run \
     --rm --rootfs --mount "type=bind,src=/usr,dst=/usr,options=rbind:ro" \
     "$BATS_FILE_TMPDIR/image" try /bin/true >"$BATS_FILE_TMPDIR/tried" 2>&1 ||
-    no_engine_because "containerd cannot run a container here: $(tail -n 1 "$BATS_FILE_TMPDIR/tried")"
+    no_engine_because \
+      "containerd cannot run a container here: $(tail -n 1 "$BATS_FILE_TMPDIR/tried")"
 }
 have_containerd() {
   local build=${E2E_PREFIX%/stage} path

@@ -65,7 +65,8 @@ case_limit_and_exit_code() {
 # The limit is that of all processes together, so the second process gets what the first one leaves.
 case_limit_of_all_processes() {
   learn_context_cost
-  in_background both contained --memory 2G -- sh -c "\"$PROGRAM\" hold 1200 & while [ ! -e /shared/go ]; do sleep 0.1; done; \"$PROGRAM\" greedy 64"
+  in_background both contained --memory 2G -- sh -c \
+    "\"$PROGRAM\" hold 1200 & while [ ! -e /shared/go ]; do sleep 0.1; done; \"$PROGRAM\" greedy 64"
   wait_until says both holding
   touch shared/go
   wait_until says both 'goes on with'
@@ -152,7 +153,8 @@ case_another_user_inside() {
     --user 4711 "${INSIDE[@]}" "$PROGRAM" hold 100
   wait_until says holder holding
   local token
-  token=$(tr '\0' '\n' <"/proc/$(pgrep -u 4711 -f 'hold 100' | head -n 1)/environ" | sed -n 's/^GPUROTA_TOKEN=//p')
+  token=$(tr '\0' '\n' <"/proc/$(pgrep -u 4711 -f 'hold 100' | head -n 1)/environ" |
+    sed -n 's/^GPUROTA_TOKEN=//p')
   [ "${#token}" = 32 ]
   run ! grep -rqs "$token" /proc/[0-9]*/cmdline
   # A process that belongs to no lease and does not have the token gets nothing.

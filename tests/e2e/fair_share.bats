@@ -68,7 +68,8 @@ assert request["passed_by"]["request_id"] == "R2" and request["passed_by"]["fair
   run -1 gpurota config check bad.toml
   [[ $output == *"fair_share.enabled: 1 is not a switch"* ]]
   [[ $output == *"did you mean fair_share.half_life?"* ]]
-  [[ $output == *"fair_share.user.root.weight: 0 is out of range: write a whole number from 1 to 10000"* ]]
+  [[ $output == \
+    *"fair_share.user.root.weight: 0 is out of range: write a whole number from 1 to 10000"* ]]
   printf '[fair_share.group.no-such]\nweight = 2\n' >bad.toml
   run gpurota config check bad.toml
   [[ $output == *"fair_share.group.no-such"*"no such group"* ]]

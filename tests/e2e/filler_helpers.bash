@@ -4,7 +4,8 @@
 
 remove_fillers() {
   local name
-  for name in $(gpurota filler list --json | python3 -c 'import json,sys; [print(f["name"]) for f in json.load(sys.stdin)["fillers"]]'); do
+  for name in $(gpurota filler list --json |
+    python3 -c 'import json,sys; [print(f["name"]) for f in json.load(sys.stdin)["fillers"]]'); do
     gpurota filler remove "$name"
   done
   wait_until is_off

@@ -58,7 +58,8 @@ assert eval(sys.argv[1]), m' "$1" 2>fleet.wrong
   start_web web --fleet-token token --peer "gpu2=$(cat gpu2.url)" --peer "gpu3=$(cat gpu3.url)/"
   wait_until fleet 'all(each["gpus"] == 2 and each["free"] == 2 and each["daemon_up"] for each in m.values()) and len(m) == 3'
   gpurota reserve --gpu-ids 1 --note secret >/dev/null
-  wait_until fleet 'all(each["free"] == 1 and each["full"] == 1 and each["leases"] == 1 for each in m.values())'
+  wait_until fleet \
+    'all(each["free"] == 1 and each["full"] == 1 and each["leases"] == 1 for each in m.values())'
   lacks 'secret|"users"' fleet.json
   get "$(cat web.url)/api/now" >now
   grep -q '"machines":3' now

@@ -32,7 +32,8 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   wait_until says holder holding
   wait_until history_holds 'any(p["utilisation_percent"] == 0 for p in points)'
   gpurota-sim set gpu0.utilisation=80
-  wait_until history_holds 'any(p["max_used_bytes"] >= 100 << 20 and p["utilisation_percent"] == 80 for p in points)'
+  wait_until history_holds \
+    'any(p["max_used_bytes"] >= 100 << 20 and p["utilisation_percent"] == 80 for p in points)'
   history_holds 'h["step_seconds"] == 2 and len(gpus) >= 1'
   wait_until history_holds 'points[-1]["power_mw"] > points[0]["power_mw"]'
   wait_until history_holds 'points[-1]["temperature_celsius"] > points[0]["temperature_celsius"]'
@@ -54,7 +55,8 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   wait_until history_holds "sum(p['seconds'] for p in points if p['time'] < '$before') >= 11" \
     --since 10m
   local known
-  known=$(gpurota history --json --since 10m | python3 -c 'import json, sys; print(json.load(sys.stdin)["gpus"][0]["points"][-1]["time"])')
+  known=$(gpurota history --json --since 10m |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["gpus"][0]["points"][-1]["time"])')
   stop_daemon
   start_daemon
   wait_until history_holds "any(p['time'] == '$known' for p in points)" --since 10m

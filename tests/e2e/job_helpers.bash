@@ -13,7 +13,8 @@ remove_jobs() {
   local name uid
   while read -r name uid; do
     gpurota job remove --force "$name" --user "$uid"
-  done < <(gpurota job list --json | python3 -c 'import json,sys; [print(j["name"], j["uid"]) for j in json.load(sys.stdin)["jobs"]]')
+  done < <(gpurota job list --json | python3 \
+    -c 'import json,sys; [print(j["name"], j["uid"]) for j in json.load(sys.stdin)["jobs"]]')
   wait_until no_jobs
 }
 no_jobs() { [ "$(gpurota job list)" = 'no jobs' ]; }

@@ -8,7 +8,8 @@ load job_helpers
 @test "a job runs as its owner under a lease, and how it ended and what it printed are kept" {
   add hello --memory 1G "${machine[@]}" -- sh -c 'id -u; pwd; echo "lease $GPUROTA_LEASE"; exit 3'
   wait_until in_state hello failed
-  job_is hello 'j["runs"][0]["reason"] == "exited" and j["runs"][0]["code"] == 3 and j["runs"][0]["started"]'
+  job_is hello \
+    'j["runs"][0]["reason"] == "exited" and j["runs"][0]["code"] == 3 and j["runs"][0]["started"]'
   gpurota job show hello | grep 'exited 3'
   [ "$(gpurota job logs hello | head -n 1)" = "$(id -u)" ]
   logged hello "$PWD"
@@ -48,7 +49,8 @@ load job_helpers
 }
 
 @test "a job that ends while there is no daemon has its exit code" {
-  add away --memory 1G "${machine[@]}" -- sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 5'
+  add away --memory 1G "${machine[@]}" -- sh \
+    -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 5'
   wait_until logged away ready
   local keeper
   keeper=$(keepers)
@@ -80,7 +82,8 @@ load job_helpers
   echo 'grace = "200ms"' >>gpurota.toml
   stop_daemon
   start_daemon
-  add deaf --memory 1G "${machine[@]}" -- sh -c 'trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done'
+  add deaf --memory 1G "${machine[@]}" -- sh \
+    -c 'trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done'
   wait_until logged deaf 'pid '
   local pid
   pid=$(gpurota job logs deaf | sed -n 's/^pid //p')
@@ -197,7 +200,8 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   # The command is not checked beforehand if another job is to make it, and the message does not say
   # that the job runs.
   run -1 gpurota job add later --memory 1G --boot-after web -- ./made-by-web
-  [[ "$output" == *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
+  [[ "$output" == \
+    *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
 }
 
 @test "another user's job is reported as not found; administrators see and stop it" {

@@ -49,7 +49,8 @@ load job_helpers
   [ "$output" = "$why" ]
   gpurota undrain 0 1
   wait_until in_state web running
-  [ "$(gpurota job list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 1 ]
+  [ "$(gpurota job list --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 1 ]
 }
 
 @test "a change that is never allowed is refused at once; one above the current allowance is not" {
@@ -161,7 +162,8 @@ TOML
 }
 
 @test "logs -f shows what comes, over restarts of the job and of the daemon, until Ctrl-C" {
-  add web --memory 1G "${machine[@]}" -- sh -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; rm go; echo end; exec sleep 600'
+  add web --memory 1G "${machine[@]}" -- sh \
+    -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; rm go; echo end; exec sleep 600'
   wait_until logged web begin
   in_background followed env --default-signal=INT gpurota job logs -f web
   local follower=$BACKGROUND_PID

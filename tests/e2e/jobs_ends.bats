@@ -257,8 +257,10 @@ as_service() {
   fi
   rmdir "$group"
   gpurota job add own --gpu-ids 0 --memory 1G -- sh -c 'grep ^0:: /proc/self/cgroup; exec sleep 600'
-  wait_until eval 'gpurota job logs own | grep -q "/gpurota-keeper-job-[0-9]*-[0-9]*/gpurota-L[0-9]*"'
-  group=$point$(gpurota job logs own | sed -n 's/^0:://p' | sed 's|\(.*/gpurota-keeper-job-[0-9]*-[0-9]*\)/.*|\1|')
+  wait_until eval \
+    'gpurota job logs own | grep -q "/gpurota-keeper-job-[0-9]*-[0-9]*/gpurota-L[0-9]*"'
+  group=$point$(gpurota job logs own | sed -n 's/^0:://p' |
+    sed 's|\(.*/gpurota-keeper-job-[0-9]*-[0-9]*\)/.*|\1|')
   [ -d "$group" ]
   gpurota job remove --force own
   wait_until eval '[ ! -d "$group" ]'

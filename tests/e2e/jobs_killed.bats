@@ -25,7 +25,8 @@ PYTHON
 
 @test "a job being removed when the daemon is killed ends and is gone" {
   start_daemon
-  add deaf --memory 1G --restart always "${machine[@]}" -- sh -c 'trap "" TERM; echo "pid $$"; while [ ! -e go ]; do sleep 0.1; done'
+  add deaf --memory 1G --restart always "${machine[@]}" -- sh \
+    -c 'trap "" TERM; echo "pid $$"; while [ ! -e go ]; do sleep 0.1; done'
   wait_until logged deaf 'pid '
   local pid
   pid=$(pid_of deaf)

@@ -18,7 +18,8 @@ teardown() { end_test; }
 
 @test "a process that ends with the command by itself was not left running" {
   # The child ends when the command's end closes its standard input.
-  gpurota run --memory 1G -- python3 -c 'import subprocess; subprocess.Popen(["cat"], stdin=subprocess.PIPE)' 2>said
+  gpurota run --memory 1G -- python3 \
+    -c 'import subprocess; subprocess.Popen(["cat"], stdin=subprocess.PIPE)' 2>said
   [ ! -s said ]
 }
 
@@ -95,5 +96,6 @@ no_shell_watch() {
 
 @test "a user whose program in a lease uses another GPU is always notified" {
   in_background stray gpurota run --gpu-ids 1 -- env CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 900
-  wait_until says stray 'your process [0-9]* uses GPU 0 without a lease.*it was started in L1, which has GPU 1'
+  wait_until says stray \
+    'your process [0-9]* uses GPU 0 without a lease.*it was started in L1, which has GPU 1'
 }

@@ -26,7 +26,8 @@ teardown() { end_test; }
 }
 
 @test "SIGTERM to the CLI reaches the command, which may end as it likes" {
-  in_background traps gpurota run --memory 1G -- sh -c 'trap "echo asked; exit 5" TERM; echo ready; while :; do sleep 0.05; done'
+  in_background traps gpurota run --memory 1G -- sh \
+    -c 'trap "echo asked; exit 5" TERM; echo ready; while :; do sleep 0.05; done'
   wait_until says traps ready
   kill -TERM "$BACKGROUND_PID"
   ends_with 5 "$BACKGROUND_PID"
@@ -34,7 +35,8 @@ teardown() { end_test; }
 }
 
 @test "a program is signalled ahead of its end, and processes that do not handle the signal are left alone" {
-  in_background warned gpurota run --memory 1G --timeout 6s --warn 3s -- sh -c '(trap "echo saved" USR1; echo ready; while :; do sleep 0.05; done); exit 0'
+  in_background warned gpurota run --memory 1G --timeout 6s --warn 3s -- sh \
+    -c '(trap "echo saved" USR1; echo ready; while :; do sleep 0.05; done); exit 0'
   wait_until says warned ready
   value 'leases[0]["warn_signal"]' | grep -x USR1
   wait_until says warned saved

@@ -38,7 +38,8 @@ restart_daemon() {
   lose_gpu_1
   restart_daemon
   holds 'len(gpus) == 1 and len(leases) == 4'
-  wait_until holds 'sorted(l["lease_id"] for l in leases if l["gpus"][0]["index"] == -1) == ["L1", "L2"]'
+  wait_until holds \
+    'sorted(l["lease_id"] for l in leases if l["gpus"][0]["index"] == -1) == ["L1", "L2"]'
   gpurota status | grep L1 | grep -q LOST
   gpurota status | grep L2 | grep -q LOST
   gpurota ps >/dev/null

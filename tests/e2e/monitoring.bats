@@ -18,9 +18,11 @@ teardown() { end_test; }
   local alerts tested told
   alerts=$(grep -o 'alert: [A-Za-z]*' "$MONITORING/gpurota.rules.yml" | cut -d' ' -f2 | sort)
   # The alerts that fire in at least one test.
-  tested=$(grep -A 3 'alertname: ' "$MONITORING/gpurota.rules_test.yml" | grep -B 2 -A 1 'exp_alerts:$' | grep -o 'alertname: [A-Za-z]*' |
+  tested=$(grep -A 3 'alertname: ' "$MONITORING/gpurota.rules_test.yml" |
+    grep -B 2 -A 1 'exp_alerts:$' | grep -o 'alertname: [A-Za-z]*' |
     cut -d' ' -f2 | sort -u)
-  told=$(grep -o '^| `Gpurota[A-Za-z]*`' "$BATS_TEST_DIRNAME/../../docs/operate/metrics.md" | grep -o 'Gpurota[A-Za-z]*' | sort)
+  told=$(grep -o '^| `Gpurota[A-Za-z]*`' "$BATS_TEST_DIRNAME/../../docs/operate/metrics.md" |
+    grep -o 'Gpurota[A-Za-z]*' | sort)
   diff <(echo "$alerts") <(echo "$tested")
   diff <(echo "$alerts") <(echo "$told")
 }

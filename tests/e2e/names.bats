@@ -77,7 +77,8 @@ gpurota_queue_has() { gpurota queue | grep -q "($1)"; }
 @test "a mistake in one's own defaults stops only commands that would use them" {
   printf '%s\n' '[run]' 'memry = "2G"' >config/gpurota/config.toml
   run -2 gpurota run -- true
-  [[ $output == *"config.toml:2: run.memry: there is no such option of gpurota run; did you mean memory?"* ]]
+  [[ $output == \
+    *"config.toml:2: run.memry: there is no such option of gpurota run; did you mean memory?"* ]]
   run -0 gpurota status
   printf '%s\n' '[run]' 'memory = "2X"' >config/gpurota/config.toml
   run -2 gpurota run -- true

@@ -20,7 +20,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
     grep -E '^gpurota: in L[0-9]+ on GPU 0 ' said
     [ "$(sed -n 1p out)" = "$(grep -oE 'L[0-9]+' said | head -n 1)" ]
     grep -q 'gpus=1' out
-    sed -n '/^{/,$p' out | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["leases"]) == 1'
+    sed -n '/^{/,$p' out |
+      python3 -c 'import json, sys; assert len(json.load(sys.stdin)["leases"]) == 1'
   done
   eval "$(gpurota reserve --gpu-ids 1 --memory 1G 2>/dev/null)"
   gpurota run -- "$PROGRAM" info >out 2>said
@@ -99,13 +100,16 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
 
 @test "a request that could only start when the shell has ended is refused at once" {
   run -125 --separate-stderr gpurota run --quiet --gpu-ids 0 -- gpurota run --gpu-ids 0 -- true
-  [ "$stderr" = 'gpurota: your L1, in whose shell you are, has GPU 0: leave out --gpu-ids to use it' ]
+  [ "$stderr" = \
+    'gpurota: your L1, in whose shell you are, has GPU 0: leave out --gpu-ids to use it' ]
   run -125 --separate-stderr gpurota run --quiet --gpus 2 -- gpurota run --gpus 1 -- true
-  [ "$stderr" = 'gpurota: your L2, in whose shell you are, has GPU 0, 1: leave out --gpus to use it' ]
+  [ "$stderr" = \
+    'gpurota: your L2, in whose shell you are, has GPU 0, 1: leave out --gpus to use it' ]
   # The shell is also recognised by the kernel alone, without the variables, and for a reservation.
   run -1 --separate-stderr gpurota run --quiet --gpu-ids 0 -- env -u GPUROTA_LEASE gpurota reserve \
     --gpu-ids 0
-  [[ $stderr == *'your L3, in whose shell you are, has GPU 0: this could only start when that has ended'* ]]
+  [[ $stderr == \
+    *'your L3, in whose shell you are, has GPU 0: this could only start when that has ended'* ]]
   eval "$(gpurota reserve --gpu-ids 0 2>/dev/null)"
   run -125 --separate-stderr gpurota run --gpu-ids 0 -- true
   [[ $stderr == *'your L4, in whose shell you are, has GPU 0: leave out --gpu-ids to use it'* ]]
@@ -181,7 +185,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   in_background outer gpurota run --gpu-ids 0 --memory 1G -- gpurota run --gpu-ids 1 \
     --memory 1G -- "$PROGRAM" hold 200
   wait_until says outer holding
-  wait_until holds '[g["used_bytes"] >= 200 * 2**20 for l in leases for g in l["gpus"]] == [False, True]'
+  wait_until holds \
+    '[g["used_bytes"] >= 200 * 2**20 for l in leases for g in l["gpus"]] == [False, True]'
   in_background whole gpurota run --gpu-ids 0 --memory 1G -- sh \
     -c 'true; gpurota reserve --short --gpu-ids 0 --memory 512M; gpurota run --lease L4 -- "$0" hold 100' "$PROGRAM"
   wait_until says whole holding

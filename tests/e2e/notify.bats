@@ -66,13 +66,15 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   needs_root
   chmod 755 . run
   start_daemon
-  on_terminal tty "setpriv --reuid 54001 --regid 54001 --clear-groups gpurota run --memory 2G -- sleep 100"
+  on_terminal tty \
+    "setpriv --reuid 54001 --regid 54001 --clear-groups gpurota run --memory 2G -- sleep 100"
   wait_until holds 'len(leases) == 1 and leases[0]["state"] == "active"'
   gpurota update L1 --for 1h --memory 1G --reason $'main\ttenance'
   wait_until says tty 'gpurota: L1 now ends at [0-9 :-]* and has at most 1 GiB of its GPU: root (administrator) changed its timeout and memory limit ("main.*tenance")'
   as 54001 gpurota update L1 --for 2h --note mine --reason 'of my own'
   gpurota release L1 --reason 'new fan'
-  wait_until says tty 'gpurota: L1 was released by root (administrator): "new fan"; ending your program'
+  wait_until says tty \
+    'gpurota: L1 was released by root (administrator): "new fan"; ending your program'
   lacks 'of my own' tty
   lacks '\t' tty
 }
@@ -161,7 +163,8 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   start_daemon
   as_nobody gpurota filler list | grep 'paused: by root (administrator): "noise"'
   gpurota filler remove fold --user nobody
-  wait_until told 'n["what"] == "released" and n["text"] == "root (administrator) removed your filler fold"'
+  wait_until told \
+    'n["what"] == "released" and n["text"] == "root (administrator) removed your filler fold"'
 }
 
 shows_of_web() { as_nobody gpurota job show web | grep -q "$1"; }

@@ -11,7 +11,8 @@ teardown() { end_test; }
 
 # turns EXPRESSION: prints the value of a Python expression of `gpurota turns --json`.
 turns() {
-  gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
+  gpurota turns --json |
+    python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
 }
 configure() {
   printf '%s\n' "$@" >"$E2E_DIR/gpurota.toml"

@@ -26,7 +26,8 @@ end_containers() {
   # Without root, a process stays that keeps podman's user namespace.
   if [ -s podman/tmp/pause.pid ]; then kill "$(cat podman/tmp/pause.pid)" 2>/dev/null || true; fi
   wait_until no_engine || true
-  for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do
+  for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts |
+    tac); do
     umount --lazy "$mounted"
   done
 }

@@ -8,7 +8,8 @@ setup() { start_python_case; }
 teardown() { end_test; }
 
 queue_is() {
-  [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
+  [ "$(gpurota queue --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
 }
 
 @test "the limit of a lease holds for its commands, and for what they start" {
@@ -172,7 +173,8 @@ END
   wait_until says one 'gave up after 1 s: waits for GPU [01]: .* reservation (L1) ends at '
   wait_until says one '^0 of '
   wait_until queue_is 1
-  gpurota cancel "$(gpurota queue --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["requests"][0]["request_id"])')"
+  gpurota cancel "$(gpurota queue --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["requests"][0]["request_id"])')"
   wait "$BACKGROUND_PID"
   says one 'it was cancelled by'
 }

@@ -16,7 +16,8 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 @test "run waits for a GPU, says why, and runs when it is its turn" {
   take_all
   in_background waits gpurota run -- sh -c 'echo runs on $CUDA_VISIBLE_DEVICES'
-  wait_until says waits 'waiting as R1, position 1: waits for GPU [01]: .* reservation (L1) ends at '
+  wait_until says waits \
+    'waiting as R1, position 1: waits for GPU [01]: .* reservation (L1) ends at '
   gpurota release
   wait "$BACKGROUND_PID"
   says waits 'runs on [0-9]'
@@ -103,7 +104,8 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 
 @test "kill -9 of the daemon: a waiting request keeps its place" {
   take_all
-  in_background first gpurota run --gpu-ids 0 -- sh -c 'echo first; while [ ! -e go ]; do sleep 0.05; done'
+  in_background first gpurota run --gpu-ids 0 -- sh \
+    -c 'echo first; while [ ! -e go ]; do sleep 0.05; done'
   wait_until waiting 1
   local first=$BACKGROUND_PID
   in_background second gpurota run --gpu-ids 0 -- sh -c 'echo second'
@@ -208,7 +210,8 @@ END
   printf '%s\n' '[turns.gpu.0]' "capacity = \"$((size / 2))M\"" >"$E2E_DIR/gpurota.toml"
   gpurota reload
   in_background waits gpurota run --gpu-ids 0 --swap --memory "$((size / 4))M" -- true
-  wait_until says waits 'waits for GPU 0: its capacity of .* is less than the .* that leases there may have'
+  wait_until says waits \
+    'waits for GPU 0: its capacity of .* is less than the .* that leases there may have'
 }
 
 @test "explain says how an ended lease ended" {

@@ -35,7 +35,8 @@ one_try() { "$@" "$PROGRAM" info >out 2>err || true; }
   kill_daemon
   told some 'alloc 300' CUDA_ERROR_OUT_OF_MEMORY
   told some 'alloc 300' CUDA_ERROR_OUT_OF_MEMORY
-  told_once some.err 'was refused 300 MiB of GPU memory: no daemon answers at .*and only it can give more'
+  told_once some.err \
+    'was refused 300 MiB of GPU memory: no daemon answers at .*and only it can give more'
 }
 
 @test "a refusal because of one process too many is explained" {

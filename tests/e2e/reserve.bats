@@ -157,7 +157,8 @@ END
   gpurota reserve --gpu-ids 0 >first
   gpurota reserve --gpu-ids 1 --note second >variables
   run -2 gpurota release
-  [[ "$output" == *'you have 2 reservations'*'gpurota release L1 '*'gpurota release L2 '*second*--all* ]]
+  [[ "$output" == \
+    *'you have 2 reservations'*'gpurota release L1 '*'gpurota release L2 '*second*--all* ]]
   holds 'len(leases) == 2'
   # shellcheck source=/dev/null
   (. ./variables && [ "$(gpurota release)" = 'released L2 (GPU 1, "second")' ])

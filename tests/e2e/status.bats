@@ -90,7 +90,8 @@ row_is_there() {
 tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
 
 @test "--watch ends with its reader, at once and without a word, although nothing changes" {
-  in_background first bash -c 'gpurota status --watch 2>complaints | head -n 2; echo "${PIPESTATUS[0]}"'
+  in_background first bash \
+    -c 'gpurota status --watch 2>complaints | head -n 2; echo "${PIPESTATUS[0]}"'
   local reader=$BACKGROUND_PID
   wait_until says first GPU
   wait_until gone "$reader"
@@ -99,7 +100,8 @@ tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
 }
 
 @test "events --follow ends with its reader, although nothing happens" {
-  in_background first bash -c 'gpurota events --follow --since 1h 2>complaints | head -n 1; echo "${PIPESTATUS[0]}"'
+  in_background first bash \
+    -c 'gpurota events --follow --since 1h 2>complaints | head -n 1; echo "${PIPESTATUS[0]}"'
   local reader=$BACKGROUND_PID
   wait_until gone "$reader"
   [[ "$(tail -n 1 first)" =~ ^(0|141)$ ]] # 141: SIGPIPE, if something changed in that moment

@@ -199,7 +199,8 @@ more_rounds() {
   opener persistence setpriv --reuid 65533 --regid 65533 --clear-groups
   opener hostengine env                                                 # as nv-hostengine
   start_daemon
-  [ "$(who)" = 'root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidia0 nvidia1 nvidiactl' ]
+  [ "$(who)" = \
+    'root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidia0 nvidia1 nvidiactl' ]
   opener later setpriv --reuid 65533 --regid 65533 --clear-groups
   as_nobody gpurota reserve --gpu-ids 1 --for 1h
   kill_daemon

@@ -70,7 +70,8 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   open_terminal 80 24
   open_top
   wait_until shows '^GPU 1 '
-  [ "$(screen | sed -n 24p)" = "? help  / filter  u user  s sort  t tree  e extend  r release  d drain  q quit" ]
+  [ "$(screen | sed -n 24p)" = \
+    "? help  / filter  u user  s sort  t tree  e extend  r release  d drain  q quit" ]
   terminal resize-window -x 140 -y 40
   wait_until eval '[ "$(screen | sed -n 40p | cut -c 1-6)" = "? help" ]'
   terminal resize-window -x 30 -y 6

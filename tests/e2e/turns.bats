@@ -8,7 +8,8 @@ teardown() { end_test; }
 
 # turns EXPRESSION: prints the value of a Python expression of `gpurota turns --json`.
 turns() {
-  gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
+  gpurota turns --json |
+    python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
 }
 
 @test "several swap leases have nearly all of a GPU, and say that they take turns" {

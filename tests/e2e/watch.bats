@@ -18,7 +18,8 @@ stranger() { # stranger FILE MIB
   make_folders
   start_daemon
   stranger stolen 1500
-  wait_until finding "f['kind'] == 'unreserved_use' and f['uid'] == $UID and f['processes'][0]['pid'] == $STRANGER"
+  wait_until finding \
+    "f['kind'] == 'unreserved_use' and f['uid'] == $UID and f['processes'][0]['pid'] == $STRANGER"
   finding "f['processes'][0]['command'][1] == 'hold' and f['used_bytes'] >= 1500 * 2**20"
   holds 'gpus[0]["state"] == "unreserved_use" and gpus[0]["unreserved_bytes"] >= 1500 * 2**20'
   holds 'gpus[0]["detail"].startswith("1.6 GiB in use without a lease by 1 process of")'
@@ -92,7 +93,8 @@ stranger() { # stranger FILE MIB
   wait_until event_is "finding_begun.*over_limit\|finding_begun.*its limit is 1 GiB"
   wait_until event_is process_stopped
   # The program that keeps to its limit continues.
-  wait_until holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**30 and leases[0]["gpus"][0]["processes"] == 1'
+  wait_until holds \
+    'leases[0]["gpus"][0]["used_bytes"] <= 2**30 and leases[0]["gpus"][0]["processes"] == 1'
 }
 
 @test "the holder of a lease is notified of a finding on its terminal" {

@@ -40,7 +40,8 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   start_daemon
   past loose 100 --gpu-ids 0 --memory 2G
   ends_with 143 "$BACKGROUND_PID"
-  says loose 'gpurota: .*in use under L1 by 1 process .*libgpurota is loaded there but does not limit it'
+  says loose \
+    'gpurota: .*in use under L1 by 1 process .*libgpurota is loaded there but does not limit it'
   says loose 'GPUROTA_DEBUG=1.*(process [0-9]*); it is being stopped'
   event_is 'libgpurota is loaded there but does not limit it'
   gpurota events --json | grep '"type":"finding_begun"' | grep -q '"finding":"not_limited"'

@@ -78,7 +78,8 @@ make_mine() {
   gpurota reserve --gpu-ids 1 --memory 8G --for 3h --note 'for the demo' >/dev/null
   in_background mine gpurota run --gpu-ids 0 --memory 20G --name mine -- "$PROGRAM" hold 1000
   wait_until says mine holding
-  gpurota job add talker --memory 1G --restart always -- bash -c 'for i in {1..100}; do echo "said $i"; sleep 0.2; done; sleep 1000'
+  gpurota job add talker --memory 1G --restart always -- bash \
+    -c 'for i in {1..100}; do echo "said $i"; sleep 0.2; done; sleep 1000'
   gpurota job add never --memory 1G -- false
   wait_until job_talks
   in_background waits gpurota run --gpus 2 -- "$PROGRAM" info
@@ -118,7 +119,8 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   wait_until test -e ports
   local kind port peers=()
   while read -r kind port; do
-    case $kind in fair | many | script | mute | liar) peers+=(--peer "$kind=http://127.0.0.1:$port/") ;; esac
+    case $kind in fair | many | script | mute | liar) peers+=(--peer \
+      "$kind=http://127.0.0.1:$port/") ;; esac
   done <ports
   start_web --page names --fleet-token token "${peers[@]}"
   browse fleet >rows
@@ -148,7 +150,8 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   browse offered "$(cat the_link)" "$(cat the_other)" >did
   [ "$(cat did)" = "$(printf '%s\n' declined accepted)" ]
   gpurota web --list --json |
-    python3 -c 'import json, sys; assert [s["uid"] for s in json.load(sys.stdin)["sessions"]] == [65534]'
+    python3 \
+      -c 'import json, sys; assert [s["uid"] for s in json.load(sys.stdin)["sessions"]] == [65534]'
 }
 
 @test "somebody ends another of their sessions on the page" {

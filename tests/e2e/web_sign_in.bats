@@ -36,10 +36,12 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   sign_in jar
   grep -q '^gpurota-[0-9]*=.*; Path=/; HttpOnly; SameSite=Strict$' signed_in
   grep -q "\"user\":\"$(id -un)\"" signed_in
-  call jar Acquire '{"request": {"kind": "reservation", "gpus": 1, "seconds": 600, "note": "by the page"}}'
+  call jar Acquire \
+    '{"request": {"kind": "reservation", "gpus": 1, "seconds": 600, "note": "by the page"}}'
   status_is 200
   lacks 'GPUROTA_TOKEN|CUDA_VISIBLE' answer
-  holds 'len(leases) == 1 and leases[0]["note"] == "by the page" and leases[0]["kind"] == "reservation"'
+  holds \
+    'len(leases) == 1 and leases[0]["note"] == "by the page" and leases[0]["kind"] == "reservation"'
   local lease
   lease=$(value 'leases[0]["lease_id"]')
   call jar Status '{}'

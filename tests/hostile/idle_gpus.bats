@@ -18,7 +18,8 @@ as_mallory() { setpriv --reuid 54001 --regid 54001 --clear-groups "$@"; }
 as_alice() { setpriv --reuid 54002 --regid 54002 --clear-groups "$@"; }
 # waiting N: N requests wait.
 waiting() {
-  [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
+  [ "$(gpurota queue --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
 }
 
 @test "a booking of all GPUs far ahead keeps nobody without a time limit from an idle machine" {

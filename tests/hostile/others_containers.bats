@@ -23,7 +23,8 @@ teardown() {
 VICTIM=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 # attacker COMMAND…: runs as root of a user namespace, with process numbers of its own.
 attacker() {
-  setpriv --reuid 65533 --regid 65533 --clear-groups unshare --user --map-root-user --fork --pid --mount-proc "$@"
+  setpriv --reuid 65533 --regid 65533 --clear-groups unshare --user --map-root-user --fork --pid \
+    --mount-proc "$@"
 }
 library() { sed -n 1p run/container/ld.so.preload; }
 # claims TOKEN COMMAND…: the attacker's command claims to be in the lease L1, with this token.

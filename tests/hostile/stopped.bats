@@ -20,7 +20,8 @@ worker() {
 }
 explained() { gpurota explain "$1" 2>&1 | grep -q "$2"; }
 resident_mib() {
-  gpurota turns --json | python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['leases'][0]['resident_bytes'] >> 20)"
+  gpurota turns --json | python3 -c \
+    "import json, sys; print(json.load(sys.stdin)['gpus'][0]['leases'][0]['resident_bytes'] >> 20)"
 }
 
 @test "a stopped holder loses its lease once its memory has been needed for long" {

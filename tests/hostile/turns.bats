@@ -16,7 +16,8 @@ teardown() { end_test; }
 # liar NAME here|keep MIB HOW: starts a liar under a reservation of its own, whose number is in
 # $LIED_FOR.
 liar() {
-  LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["lease"]["lease_id"])')
+  LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["lease"]["lease_id"])')
   in_background "$1" python3 -B "$BATS_TEST_DIRNAME/turns.py" "$2" "$LIED_FOR" "$3" "$4"
 }
 # worker NAME SECONDS: starts a program that works on 500 MiB, and reads back every byte it has
@@ -25,7 +26,8 @@ worker() {
   in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_PROGRAM" compute 500 "$2"
 }
 turns() {
-  gpurota turns --json | python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"
+  gpurota turns --json |
+    python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"
 }
 of_liar() {
   turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_bytes')) for l in gpus[0]['leases'] if l['lease_id'] == '$LIED_FOR'][0]"
@@ -43,7 +45,8 @@ of_liar() {
 
 @test "a new tenant that claims memory on the GPU is not believed" {
   worker honest 6
-  wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"]) >> 20")" -gt 450 ]'
+  wait_until eval \
+    '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"]) >> 20")" -gt 450 ]'
   liar liar here 650 resident
   wait_until says liar said
   [ "$(of_liar)" = 0 ]

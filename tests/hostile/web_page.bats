@@ -87,6 +87,7 @@ while True:
   done
   python3 "$client" call alices ListWebSessions '{}' >answer
   [ "$(head -n 1 answer)" = 200 ]
-  [ "$(gpurota web --list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["sessions"]))')" -le 17 ]
+  [ "$(gpurota web --list --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["sessions"]))')" -le 17 ]
 }
 makes_link() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
