@@ -377,7 +377,8 @@ END
 @test "Popen.terminate() of a script ends the command" {
   python3 - <<'END'
 import os, subprocess
-run = subprocess.Popen(["gpurota", "run", "--memory", "1G", "--", "sh", "-c", "echo $$; exec sleep 1000"],
+run = subprocess.Popen(["gpurota", "run", "--memory", "1G", "--", "sh", "-c",
+                        "echo $$; exec sleep 1000"],
                        stdout=subprocess.PIPE, text=True)
 pid = int(run.stdout.readline())
 run.terminate()

@@ -209,7 +209,8 @@ deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
 has_half() {
   gpurota status --json | python3 -c '
 import json, sys
-limits = [g["limit_bytes"] for l in json.load(sys.stdin)["leases"] if l["kind"] == "filler" for g in l["gpus"]]
+limits = [g["limit_bytes"] for l in json.load(sys.stdin)["leases"] if l["kind"] == "filler"
+          for g in l["gpus"]]
 sys.exit(not limits or any(limit != 2 << 30 for limit in limits))'
 }
 
@@ -220,7 +221,8 @@ sys.exit(not limits or any(limit != 2 << 30 for limit in limits))'
 import json, sys
 from datetime import datetime
 lines = [json.loads(line) for line in sys.stdin]
-starts = [datetime.fromisoformat(e["time"].replace("Z", "+00:00")) for e in lines if e["type"] == "filler_started"]
+starts = [datetime.fromisoformat(e["time"].replace("Z", "+00:00")) for e in lines
+          if e["type"] == "filler_started"]
 gaps = [(b - a).total_seconds() for a, b in zip(starts, starts[1:])]
 assert gaps[1] >= 1.9 and gaps[2] >= 3.9, gaps'
   filler_is brief 'f["state"] != "failing" and not f["detail"]'

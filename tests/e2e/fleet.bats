@@ -104,7 +104,8 @@ import sys, urllib.error, urllib.request
 got = set()
 for _ in range(5000):
     try:
-        request = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + sys.argv[2]})
+        request = urllib.request.Request(sys.argv[1],
+                                         headers={"Authorization": "Bearer " + sys.argv[2]})
         got.add(urllib.request.urlopen(request, timeout=20).status)
     except urllib.error.HTTPError as error:
         got.add(error.code)

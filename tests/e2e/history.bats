@@ -21,7 +21,8 @@ history_holds() {
   gpurota history --json "$@" | python3 -c '
 import json, sys
 h = json.load(sys.stdin)
-names = {"h": h, "gpus": h["gpus"], "leases": h["leases"], "points": h["gpus"][0]["points"] if h["gpus"] else []}
+names = {"h": h, "gpus": h["gpus"], "leases": h["leases"],
+         "points": h["gpus"][0]["points"] if h["gpus"] else []}
 sys.exit(0 if eval(sys.argv[1], names) else 1)' "$expression"
 }
 

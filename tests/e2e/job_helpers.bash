@@ -65,4 +65,5 @@ fill_disk() { prlimit --pid "$DAEMON_PID" --fsize=0:unlimited; }
 make_room() { prlimit --pid "$DAEMON_PID" --fsize=unlimited:unlimited; }
 store_is() { gpurota doctor --json | python3 -c '
 import json, sys
-sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in json.load(sys.stdin)["checks"]) else 1)' "$1"; }
+sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1]
+                  for c in json.load(sys.stdin)["checks"]) else 1)' "$1"; }

@@ -254,7 +254,8 @@ theirs_gone() { ! gpurota job list | grep -q theirs; }
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
-call = {"method": "dev.gpurota.UpdateJob", "parameters": {"name": "mine", "user": "root", "options": json.loads(sys.argv[2])}}
+call = {"method": "dev.gpurota.UpdateJob",
+        "parameters": {"name": "mine", "user": "root", "options": json.loads(sys.argv[2])}}
 s.sendall(json.dumps(call).encode() + b"\0")
 print(s.recv(65536).decode())
 PYTHON

@@ -30,7 +30,8 @@ sys.exit(0 if any(r["key"] == "job" for r in json.load(sys.stdin)["rows"]) else 
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
-s.sendall(json.dumps({"method": "dev.gpurota.Acquire", "parameters": {"request": {"kind": "job"}}}).encode() + b"\0")
+s.sendall(json.dumps({"method": "dev.gpurota.Acquire",
+                      "parameters": {"request": {"kind": "job"}}}).encode() + b"\0")
 print(s.recv(65536).decode())
 PYTHON
   [[ "$output" == *InvalidRequest* ]]

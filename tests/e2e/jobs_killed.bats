@@ -149,7 +149,8 @@ run_once_and_kill() {
 import json, sys
 events = [json.loads(line) for line in open("happened")]
 mine = [e["type"] for e in events if f"(run {sys.argv[1]})" in (e["detail"] or "")]
-sys.exit(0 if {"lease_made", "lease_started", "lease_ending"} <= set(mine) and len(set(e["event_id"] for e in events)) == len(events) else f"{mine}")
+sys.exit(0 if {"lease_made", "lease_started", "lease_ending"} <= set(mine)
+         and len(set(e["event_id"] for e in events)) == len(events) else f"{mine}")
 PYTHON
   done
 }

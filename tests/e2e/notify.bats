@@ -27,7 +27,8 @@ told() {
 import json, sys
 try: lines = open("out/told").readlines()
 except OSError: lines = []
-sys.exit(0 if any(eval(sys.argv[1], {"n": json.loads(line)}) for line in lines if line.endswith("\n")) else 1)' "$1"
+sys.exit(0 if any(eval(sys.argv[1], {"n": json.loads(line)}) for line in lines
+                  if line.endswith("\n")) else 1)' "$1"
 }
 lines_of() { [ -e "out/$1" ] && [ "$(wc -l <"out/$1")" = "$2" ]; }
 
@@ -324,7 +325,8 @@ class Hook(http.server.BaseHTTPRequestHandler):
                 pass
         body = self.rfile.read(int(self.headers["Content-Length"]))
         print(self.path, self.headers["Authorization"], body.decode(), flush=True)
-        print("shown" if any(b"s3cret" in each and b"curl" in each for each in words) else "hidden", flush=True)
+        print("shown" if any(b"s3cret" in each and b"curl" in each for each in words) else "hidden",
+              flush=True)
         self.send_response(500 if "broken" in self.path else 200)
         self.end_headers()
 

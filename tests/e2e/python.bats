@@ -16,7 +16,8 @@ queue_is() {
   python one <<'END'
 import gpurota, os, subprocess
 with gpurota.lease(memory="1G", note="from python") as lease:
-    with lease.popen(["sh", "-c", '"$PROGRAM" greedy 32; true'], stdout=subprocess.PIPE, text=True) as process:
+    with lease.popen(["sh", "-c", '"$PROGRAM" greedy 32; true'], stdout=subprocess.PIPE,
+                     text=True) as process:
         print(process.stdout.readline(), process.stdout.readline())
         assert lease.refresh().gpus[0].used_bytes <= 1 << 30
         input_ = open("go").read()
@@ -132,7 +133,9 @@ END
   local first second
   python first <<'END'
 import gpurota
-with gpurota.lease(gpus=1, on_wait=lambda request: print("position", request.position, request.reason)) as lease:
+with gpurota.lease(
+        gpus=1,
+        on_wait=lambda request: print("position", request.position, request.reason)) as lease:
     print("first", lease.id)
 END
   first=$BACKGROUND_PID
@@ -253,7 +256,8 @@ END
   python one <<'END'
 import gpurota, os, subprocess
 with gpurota.lease(memory="1G") as lease:
-    process = subprocess.Popen([os.environ["PROGRAM"], "greedy", "32"], env=lease.environ, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([os.environ["PROGRAM"], "greedy", "32"], env=lease.environ,
+                               stdout=subprocess.PIPE, text=True)
     print(process.stdout.readline(), process.stdout.readline())
     assert [each.pid for each in gpurota.processes(lease.id)] == [process.pid]
 print("ended with", process.wait())
@@ -266,7 +270,8 @@ END
 @test "two leases in turns may have more together than the GPU has" {
   python one <<'END'
 import gpurota, os
-with gpurota.lease(memory="6G", gpu_ids="0", swap=True) as one, gpurota.lease(memory="6G", gpu_ids="0", swap=True) as two:
+with gpurota.lease(memory="6G", gpu_ids="0", swap=True) as one, \
+        gpurota.lease(memory="6G", gpu_ids="0", swap=True) as two:
     commands = [lease.popen([os.environ["PROGRAM"], "compute", "500", "1"]) for lease in (one, two)]
     print([command.wait() for command in commands], one.info.share)
 END

@@ -17,7 +17,8 @@ def main():
     driver = ctypes.CDLL("libcuda.so.1")
     context, pieces, piece = ctypes.c_void_p(), 0, ctypes.c_void_p()
     assert driver.cuInit(0) == 0
-    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and driver.cuCtxSetCurrent(context) == 0
+    assert (driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+            and driver.cuCtxSetCurrent(context) == 0)
     while driver.cuMemAlloc_v2(ctypes.byref(piece), ctypes.c_size_t(64 << 20)) == 0:
         pieces += 1
     print("refused at", pieces * 64, "MiB", flush=True)

@@ -155,7 +155,8 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   python3 - <<'END'
 import json
 ways = json.load(open("json"))["alternatives"]
-assert [(way["request_id"], way["change"], way["labels"]) for way in ways] == [("R1", "memory", ["0"]), ("R1", "swap", ["0"])], ways
+assert ([(way["request_id"], way["change"], way["labels"]) for way in ways]
+        == [("R1", "memory", ["0"]), ("R1", "swap", ["0"])]), ways
 END
   # R1 is first in the queue, and keeps the GPU until it is cancelled.
   gpurota cancel R1
@@ -186,7 +187,8 @@ END
 import datetime, json
 first, second = json.load(open("json"))["requests"]
 reason = first["wait_reason"]
-assert (reason["code"], reason["remedy"]) == ("leased_until", "starts now without --gpu-ids"), reason
+assert ((reason["code"], reason["remedy"])
+        == ("leased_until", "starts now without --gpu-ids")), reason
 assert second["wait_reason"]["code"] == "behind_request", second
 time = datetime.datetime.fromisoformat(reason["time"].replace("Z", "+00:00")).astimezone()
 day = "%H:%M" if time.date() == datetime.date.today() else "%a %H:%M"

@@ -284,8 +284,10 @@ more_rounds() {
   getfacl -pn machine/dev/nvidia-caps/* machine/dev/nvidia0 >said
   python3 - said <<'EOF'
 import sys
-lists = {each.splitlines()[0].split("/")[-1]: each for each in open(sys.argv[1]).read().split("\n\n") if each.strip()}
-assert "user:65534:r--" in lists["nvidia-cap30"] and "user:65534:r--" in lists["nvidia-cap31"], lists
+lists = {each.splitlines()[0].split("/")[-1]: each
+         for each in open(sys.argv[1]).read().split("\n\n") if each.strip()}
+assert ("user:65534:r--" in lists["nvidia-cap30"]
+        and "user:65534:r--" in lists["nvidia-cap31"]), lists
 assert "65534" not in lists["nvidia-cap33"] and "other::---" in lists["nvidia-cap33"], lists
 assert "other::rw-" in lists["nvidia-cap1"], lists
 assert "user:65534:rw-" in lists["nvidia0"], lists

@@ -21,7 +21,8 @@ teardown() { end_test; }
   python3 - "$output" <<'END'
 import json, sys
 processes = json.loads(sys.argv[1])["processes"]
-assert len(processes) == 1 and processes[0]["tenant"] and processes[0]["lease_id"] == "L1", processes
+assert (len(processes) == 1 and processes[0]["tenant"]
+        and processes[0]["lease_id"] == "L1"), processes
 assert processes[0]["unhooked"] == 0 and processes[0]["unhooked_names"] == [], processes
 END
 }

@@ -79,7 +79,9 @@ needs_page() {
   done
   [ "$(python3 -c '
 import http.client, sys
-c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api/now", "{}"); print(c.getresponse().status)' "${URL#http://}")" = 405 ]
+c = http.client.HTTPConnection(sys.argv[1], timeout=20)
+c.request("POST", "/api/now", "{}")
+print(c.getresponse().status)' "${URL#http://}")" = 405 ]
 }
 
 @test "totals name nobody; names show users, and never their notes or commands" {
@@ -189,7 +191,8 @@ for i in range(220):
     each.sendall(b"GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     answers.append(each.recv(12))
     viewers.append(each)
-print("watching", answers.count(b"HTTP/1.1 200"), "refused", answers.count(b"HTTP/1.1 503"), flush=True)
+print("watching", answers.count(b"HTTP/1.1 200"), "refused", answers.count(b"HTTP/1.1 503"),
+      flush=True)
 time.sleep(1000)
 END
   in_background viewers python3 viewers.py "$URL"

@@ -330,13 +330,16 @@ token = jar["cookie"].partition("=")[2] + jar["key"]
 def ask(method, parameters, **more):
     daemon = socket.socket(socket.AF_UNIX)
     daemon.connect(sys.argv[2])
-    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters, "session": token, **more}).encode() + b"\0")
+    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters,
+                               "session": token, **more}).encode() + b"\0")
     answer = b""
     while not answer.endswith(b"\0"):
         answer += daemon.recv(65536)
     return json.loads(answer[:-1])
 assert "error" not in ask("Status", {})
-for method, parameters in (("AddJob", {"name": "x", "command": ["true"], "options": [], "environment": []}), ("MakeWebLink", {}), ("ExportJobs", {"secrets": True})):
+for method, parameters in (
+        ("AddJob", {"name": "x", "command": ["true"], "options": [], "environment": []}),
+        ("MakeWebLink", {}), ("ExportJobs", {"secrets": True})):
     assert ask(method, parameters)["error"] == "dev.gpurota.Denied", method
 assert ask("Status", {}, more=True)["error"] == "dev.gpurota.Denied"
 token = token[:-1] + ("0" if token[-1] != "0" else "1")
@@ -410,14 +413,16 @@ link, jar, path = open(sys.argv[1]).read().strip(), json.load(open(sys.argv[2]))
 def ask(method, parameters, **more):
     daemon = socket.socket(socket.AF_UNIX)
     daemon.connect(path)
-    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters, **more}).encode() + b"\0")
+    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters,
+                               **more}).encode() + b"\0")
     answer = b""
     while not answer.endswith(b"\0"):
         answer += daemon.recv(65536)
     return json.loads(answer[:-1]).get("error")
 assert ask("SignIn", {"secret": link.partition("#sign-in=")[2]}) == "dev.gpurota.Denied"
 assert ask("SignInByProxy", {"uid": 1000}, more=True) == "dev.gpurota.Denied"
-assert ask("Status", {}, session=jar["cookie"].partition("=")[2] + jar["key"]) == "dev.gpurota.SignedOut"
+assert ask("Status", {},
+           session=jar["cookie"].partition("=")[2] + jar["key"]) == "dev.gpurota.SignedOut"
 assert ask("ServeWeb", {"url": "http://127.0.0.1:1/"}, more=True) == "dev.gpurota.Denied"
 END
   chmod 644 the_link jar
@@ -442,8 +447,10 @@ read_with() {
   python3 - "$@" <<'END'
 import http.client, json, sys
 jar = json.load(open(sys.argv[1])) if sys.argv[1] else {}
-connection = http.client.HTTPConnection((jar.get("url") or sys.argv[3]).removeprefix("http://").rstrip("/"), timeout=20)
-connection.request("GET", sys.argv[2], headers={"Cookie": jar["cookie"], "Gpurota-Session": jar["key"]} if jar else {})
+connection = http.client.HTTPConnection(
+    (jar.get("url") or sys.argv[3]).removeprefix("http://").rstrip("/"), timeout=20)
+connection.request("GET", sys.argv[2],
+                   headers={"Cookie": jar["cookie"], "Gpurota-Session": jar["key"]} if jar else {})
 answer = connection.getresponse()
 print(answer.status)
 print(answer.read().decode())

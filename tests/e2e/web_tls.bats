@@ -35,7 +35,8 @@ says_how_it_goes() { says web 'listens on' || says web 'built without TLS'; }
 get() {
   python3 - "$URL$1" <<'END'
 import ssl, sys, urllib.request
-sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=20, context=ssl.create_default_context(cafile="cert.pem")).read().decode())
+sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=20,
+    context=ssl.create_default_context(cafile="cert.pem")).read().decode())
 END
 }
 # Prints the server's certificate as PEM.
@@ -45,7 +46,8 @@ import socket, ssl, sys
 host, port = sys.argv[1].removeprefix("https://").split(":")
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-with socket.create_connection((host, int(port)), timeout=20) as plain, context.wrap_socket(plain) as tls:
+with socket.create_connection((host, int(port)), timeout=20) as plain, \
+        context.wrap_socket(plain) as tls:
     sys.stdout.buffer.write(ssl.DER_cert_to_PEM_cert(tls.getpeercert(True)).encode())
 END
 }
@@ -57,7 +59,8 @@ serves() { [ "$(served | openssl x509 -noout -subject)" = "subject=CN = $1" ]; }
   get /metrics | grep -q '^gpurota_up 1$'
   python3 - "$URL" <<'END'
 import ssl, sys, urllib.request
-stream = urllib.request.urlopen(sys.argv[1] + "/api/live", timeout=20, context=ssl.create_default_context(cafile="cert.pem"))
+stream = urllib.request.urlopen(sys.argv[1] + "/api/live", timeout=20,
+                                context=ssl.create_default_context(cafile="cert.pem"))
 states = 0
 while states < 2:
     states += stream.readline().startswith(b"data: ")
@@ -81,7 +84,8 @@ context.set_ciphers("ALL:@SECLEVEL=0")
 context.minimum_version = ssl.TLSVersion.TLSv1
 context.maximum_version = ssl.TLSVersion.TLSv1_1
 try:
-    with socket.create_connection((host, int(port)), timeout=20) as plain, context.wrap_socket(plain):
+    with socket.create_connection((host, int(port)), timeout=20) as plain, \
+            context.wrap_socket(plain):
         sys.exit("TLS 1.1 is spoken")
 except (ssl.SSLError, OSError):
     pass

@@ -71,5 +71,6 @@ waiting() {
   as_alice gpurota queue --json | python3 -c '
 import json, sys
 request = [r for r in json.load(sys.stdin)["requests"] if r["uid"] == 54002][0]
-assert "requests are ahead of it" not in json.dumps(request), request  # planned, though 189 came before'
+# The request is planned, though 189 came before it.
+assert "requests are ahead of it" not in json.dumps(request), request'
 }
