@@ -21,8 +21,8 @@ TOTALS = {"version": "1", "daemon_up": True, "gpus": 4, "free": 4, "shared": 0, 
 
 
 def answer(body, status="200 OK", more=""):
-    return (
-        f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}Connection: close\r\n\r\n".encode() + body)
+    return (f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}"
+            "Connection: close\r\n\r\n").encode() + body
 
 
 def totals(**changes):
@@ -54,11 +54,11 @@ KINDS = {
     "malformed": lambda connection: connection.sendall(answer(b'{"version": "1", "gpus": ')),
     "nested": lambda connection: connection.sendall(answer(b"[" * 60000)),
     "liar": lambda connection: connection.sendall(totals(free=4000)),
-    "script": lambda connection: connection.sendall(totals(version="<script>alert(1)</script>",
-                                                           models=[
-                                                               {"name": "<img src=x onerror=alert(1)>", "gpus": 4, "free": 4}])),
-    "away": lambda connection: connection.sendall(answer(b"", "302 Found",
-                                                         f"Location: http://127.0.0.1:{PORTS['trap']}/\r\n")),
+    "script": lambda connection: connection.sendall(totals(
+        version="<script>alert(1)</script>",
+        models=[{"name": "<img src=x onerror=alert(1)>", "gpus": 4, "free": 4}])),
+    "away": lambda connection: connection.sendall(answer(
+        b"", "302 Found", f"Location: http://127.0.0.1:{PORTS['trap']}/\r\n")),
     "trap": lambda connection: connection.sendall(totals()),
     "fair": lambda connection: connection.sendall(totals(gpus=8, free=5, shared=1, full=1,
                                                          unavailable=1, leases=4, waiting=1,

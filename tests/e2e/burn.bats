@@ -15,7 +15,8 @@ is() {
   python3 -c '
 import json, sys
 d = json.loads(open(sys.argv[2]).read().splitlines()[-1])
-sys.exit(0 if eval(sys.argv[1], {"d": d, "g": d["gpus"][0]}) else 1)' "$1" "$2" || { cat "$2" && return 1; }
+sys.exit(0 if eval(sys.argv[1], {"d": d, "g": d["gpus"][0]}) else 1)' "$1" "$2" ||
+    { cat "$2" && return 1; }
 }
 holds_something() { gpurota-sim show | grep -q "pid $1: "; }
 

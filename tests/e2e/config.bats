@@ -17,7 +17,10 @@ drop_in() { mkdir -p gpurota.toml.d && cat >"gpurota.toml.d/$1"; }
 
 # json EXPRESSION: whether the expression is true of the JSON on standard input, `d`.
 json() {
-  python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
+  python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
 }
 
 @test "reload prints each change with both values, and the log has the same lines" {

@@ -288,8 +288,8 @@ case_share_in_turns() {
   wait_until all_have_ended
 }
 
-# CLOSED: a control group in which no process may open /dev/fuse. /dev/fuse stands for a GPU's device
-# file, because machines without GPUs have it too.
+# CLOSED: a control group in which no process may open /dev/fuse. /dev/fuse stands for a GPU's
+# device file, because machines without GPUs have it too.
 have_closed_group() {
   [ -c /dev/fuse ] || skip "there is no /dev/fuse"
   CGROUPS=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)

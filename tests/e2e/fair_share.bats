@@ -8,7 +8,9 @@ teardown() { end_test; }
 
 in_order() { # the users who wait
   local IFS=' '
-  [ "$(gpurota queue --json | python3 -c 'import json, sys; print(*[each["user"] for each in json.load(sys.stdin)["requests"]])')" = "$*" ]
+  [ "$(gpurota queue --json | python3 -c '
+import json, sys
+print(*[each["user"] for each in json.load(sys.stdin)["requests"]])')" = "$*" ]
 }
 
 # Reserves all GPUs until this use counts.
@@ -36,7 +38,8 @@ has_used() { gpurota limits | grep -q '^fair share: root has used [1-9]'; }
   gpurota explain R1 --json | python3 -c 'import json, sys
 request = json.load(sys.stdin)["requests"][0]
 assert request["fair_share"]["used_seconds"] > 0 and request["overdue"] is False, request
-assert request["passed_by"]["request_id"] == "R2" and request["passed_by"]["fair_share"]["used_seconds"] == 0, request'
+assert (request["passed_by"]["request_id"] == "R2"
+        and request["passed_by"]["fair_share"]["used_seconds"] == 0), request'
   gpurota limits | grep -Eq '^fair share: root has used [0-9]+ s of GPU time; what is 1 h old counts half, and whoever has used less goes first$'
   kill_daemon
   start_daemon

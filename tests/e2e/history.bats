@@ -196,7 +196,10 @@ has_none_of_late() {
   in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder holding
   hours() {
-    gpurota report --json | python3 -c 'import json, sys; r = json.load(sys.stdin)["rows"][0]; sys.exit(0 if eval(sys.argv[1]) else 1)' "$1"
+    gpurota report --json | python3 -c '
+import json, sys
+r = json.load(sys.stdin)["rows"][0]
+sys.exit(0 if eval(sys.argv[1]) else 1)' "$1"
   }
   wait_until hours 'r["idle_gpu_seconds"] >= 1 and r["used_gpu_seconds"] == 0'
   gpurota-sim set gpu0.utilisation=100

@@ -306,7 +306,8 @@ lacks_job() { [[ $(gpurota job list) != *"$1"* ]]; }
 # reports N: the report, which comes from the store, counts N leases.
 reports() { gpurota report --json | python3 -c '
 import json, sys
-sys.exit(0 if sum(row["leases"] for row in json.load(sys.stdin)["rows"]) == int(sys.argv[1]) else 1)' "$1"; }
+sys.exit(0 if sum(row["leases"]
+                  for row in json.load(sys.stdin)["rows"]) == int(sys.argv[1]) else 1)' "$1"; }
 
 @test "the reason of a refused run is known even if its keeper could write no report" {
   add silent --memory 1G -- true

@@ -35,7 +35,11 @@ teardown() { end_test; }
   in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder holding
   local port
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(python3 -c '
+import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
   cat >prometheus.yml <<END
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: ["$(realpath "$MONITORING/gpurota.rules.yml")"]

@@ -127,7 +127,8 @@ END
   run -0 python3 -c '
 import json, subprocess, sys
 words = json.load(open(sys.argv[1] + "/kernel.json"))["argv"]
-subprocess.run([word.replace("{connection_file}", "c.json") for word in words], check=True)' "$(cat folder)"
+subprocess.run([word.replace("{connection_file}", "c.json") for word in words],
+               check=True)' "$(cat folder)"
   [[ $output == *"1073741824 ['-f', 'c.json']"* ]]
 }
 

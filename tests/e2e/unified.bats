@@ -68,7 +68,9 @@ waits_for_machine() { gpurota queue --json | grep -q "other programs use of the 
   wait_until says web 'listens on'
   local port
   port=$(grep -o '127.0.0.1:[0-9]*' web | head -n 1 | cut -d: -f2)
-  python3 -c 'import sys, urllib.request as r; print(r.urlopen("http://127.0.0.1:%s/metrics" % sys.argv[1]).read().decode())' "$port" >metrics
+  python3 -c '
+import sys, urllib.request as r
+print(r.urlopen("http://127.0.0.1:%s/metrics" % sys.argv[1]).read().decode())' "$port" >metrics
   lacks '^gpurota_gpu_memory_bytes\{gpu="0"\} 0$' metrics
   lacks '^gpurota_gpu_memory_used_bytes\{gpu="0"\} 0$' metrics
   lacks '^gpurota_gpu_memory_swap_available_bytes\{' metrics

@@ -181,7 +181,10 @@ stranger() { # stranger FILE MIB
   start_daemon
   gpurota run --memory 1G -- true
   wait_until grep -q Enqueue "state/audit/$UID.jsonl"
-  python3 -c 'import json,sys; lines=[json.loads(line) for line in open(sys.argv[1])]; assert lines[0]["operation"] == "x"' "state/audit/$UID.jsonl"
+  python3 -c '
+import json,sys
+lines=[json.loads(line) for line in open(sys.argv[1])]
+assert lines[0]["operation"] == "x"' "state/audit/$UID.jsonl"
 }
 
 @test "the report has the use of each user, also after a kill -9 in the middle" {

@@ -24,7 +24,8 @@ is_loose() { finding "f['kind'] == 'not_limited' and any(p['pid'] == $1 for p in
 process() {
   gpurota ps --json | python3 -c '
 import json, sys
-sys.exit(0 if any(eval(sys.argv[1], {"p": p}) for p in json.load(sys.stdin)["processes"]) else 1)' "$1"
+sys.exit(0 if any(eval(sys.argv[1], {"p": p})
+                  for p in json.load(sys.stdin)["processes"]) else 1)' "$1"
 }
 
 # Waits for a whole finding, from its beginning to the end of the program. Anything that the watch

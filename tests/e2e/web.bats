@@ -71,7 +71,11 @@ tenant_is_back() { gpurota ps --json | grep -q '"tenant": *true'; }
   printf 'global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: gpurota\n  static_configs: [{targets: ["%s"]}]\n' \
     "${URL#http://}" >prometheus.yml
   local port
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(python3 -c '
+import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
   in_background prometheus prometheus --config.file=prometheus.yml \
     --storage.tsdb.path="$E2E_DIR/tsdb" \
     --web.listen-address="127.0.0.1:$port"

@@ -304,7 +304,8 @@ assert ask(head + "Content-Length: -1\r\n\r\n") == "400", "negative"
 assert ask(head + "Content-Length: 99999999999999999999999\r\n\r\n") == "400", "too large a number"
 assert ask(head + "Content-Length: 16385\r\n\r\n") == "400", "too long"
 assert ask(head + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") == "400", "in pieces"
-assert ask(head + "Content-Length: 2\r\n\r\n{}") == "403", "and one that is whole is only not from the page"
+assert ask(head + "Content-Length: 2\r\n\r\n{}") == "403", (
+    "and one that is whole is only not from the page")
 END
   python3 bodies.py "$URL"
 }

@@ -41,7 +41,8 @@ teardown() { end_test; }
   grep -Eq '^GPUs +0 +3 +everyone$' said
   gpurota limits --json --user nobody | python3 -c 'import json, sys
 limits = {each["name"]: each for each in json.load(sys.stdin)["limits"]}
-assert limits["memory"]["most"] == 5 << 30 and limits["memory"]["used"] == 0 and limits["hours"]["most"] == 360000, limits'
+assert (limits["memory"]["most"] == 5 << 30 and limits["memory"]["used"] == 0
+        and limits["hours"]["most"] == 360000), limits'
   run -1 gpurota limits --user no-such-user
   [[ $output == *"there is no user \"no-such-user\""* ]]
   if [ "$(id -u)" = 0 ]; then

@@ -466,7 +466,8 @@ def main():
     kind, stride, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:] or list(PIECES)
     failing, bystanders = Failing(os.environ["E2E_FAILING_CALLS"]), Bystanders()
     first = int(os.environ.get("E2E_FAILING_FIRST", "1"))
-    assert failing.here() == bystanders.daemon, "the daemon was started without failing_calls.c: nothing would fail"
+    assert failing.here() == bystanders.daemon, (
+        "the daemon was started without failing_calls.c: nothing would fail")
     try:
         if names[0] == "begin":
             os.kill(bystanders.daemon, signal.SIGKILL)

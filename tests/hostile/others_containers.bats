@@ -126,7 +126,10 @@ asks() {
     PYTHONPATH="$BATS_TEST_DIRNAME" python3 -B -c '
 import signal, sys, users, wire
 users.as_user(int(sys.argv[1]))
-tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True); signal.pause()' "$1"
+tenant = wire.Tenant()
+tenant.connect()
+print(*tenant.automatic(), flush=True)
+signal.pause()' "$1"
 }
 
 @test "a control group of one's own with an engine's name is no container of root's engine" {

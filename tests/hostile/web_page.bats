@@ -8,7 +8,10 @@ setup() { start_daemon; }
 teardown() { end_test; }
 
 fetch() {
-  python3 -c 'import sys, urllib.request as u; print(u.urlopen("http://127.0.0.1:%s/%s" % (sys.argv[1], sys.argv[2]), timeout=20).read().decode())' "$@"
+  python3 -c '
+import sys, urllib.request as u
+print(u.urlopen("http://127.0.0.1:%s/%s" % (sys.argv[1], sys.argv[2]),
+                timeout=20).read().decode())' "$@"
 }
 answers() { fetch "$PORT" healthz >/dev/null 2>&1; }
 started() { grep -c '^started' unit; }
