@@ -17,7 +17,7 @@ notifier() {
   printf '#!/bin/sh\nout=%s/out\n%s\n' "$E2E_DIR" "$1" >notifier
   chmod 755 notifier
 }
-# notify_by LINE…: writes the section [notify], with the notifier and an existing user.
+# notify_by LINE…: writes the section [notify], with an existing user and these lines.
 notify_by() { configure '[notify]' 'user = "nobody"' "$@"; }
 with_program() { notify_by "command = [\"$E2E_DIR/notifier\"]" "$@"; }
 

@@ -1,5 +1,5 @@
 """gpurotad as in a pod, with the files of its image and the mounts of the chart, in a root of its
-own. The driver for containers comes first in the search path."""
+own. Claims reach the daemon through gpurota-dra."""
 
 import glob
 import os
