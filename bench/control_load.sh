@@ -1,10 +1,10 @@
 #!/bin/bash
-# Measures what the daemon costs and which load it bears, on a simulated machine with 8 GPUs:
+# Measures the daemon's cost and the load that it can handle, on a simulated machine with 8 GPUs:
 #
 #   bench/control_load.sh BUILD       (a build with the daemon, the CLI, gpurota-sim and control_load)
 #
-# `gpurota status` end to end with 64 leases; 1000 connections with 10000 calls a second; and the
-# share of a core that a daemon takes which only watches, every 500 ms.
+# Measures `gpurota status` from start to end with 64 leases, 1000 connections with 10000 calls a
+# second, and the share of a core that an idle daemon takes, which only samples every 500 ms.
 set -euo pipefail
 build=$(realpath "$1")
 if [ -z "${GPUROTA_BENCH_INSIDE:-}" ]; then
@@ -30,7 +30,7 @@ cleanup() {
 trap cleanup EXIT
 until gpurota status >/dev/null 2>&1; do sleep 0.05; done
 
-# Ticks of a hundredth of a second that the daemon has used.
+# The processor time that the daemon has used, in ticks of 10 ms.
 ticks() { awk '{print $14 + $15}' "/proc/$daemon/stat"; }
 resident() { awk '/^VmRSS/ {print $2}' "/proc/$daemon/status"; }
 
@@ -54,8 +54,7 @@ for _ in range(100):
 took.sort()
 print("gpurota status, 8 GPUs, 64 leases: p50 %.1f ms, p90 %.1f, least %.1f" % (took[50], took[90], took[0]))
 END
-# At real-time priority where that is allowed: a machine that is busy measures its scheduler
-# otherwise.
+# Uses real-time priority where that is allowed. Without it, a busy machine measures its scheduler.
 first=()
 if chrt -a -r -p 1 "$daemon" 2>/dev/null; then first=(chrt -r 1); fi
 control_load=$build/bench/control_load

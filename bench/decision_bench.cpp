@@ -21,7 +21,7 @@ struct Site {
   std::vector<Booked> bookings;
   Topology topology;
   std::mt19937 random{7};
-  bool ends;  // all leases and requests have an end; else every second one
+  bool ends;  // all leases and requests have an end; otherwise every second one
 
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); }
   GpuUuid uuid(int gpu) const { return rooms[static_cast<std::size_t>(gpu)].info.uuid; }

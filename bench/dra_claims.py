@@ -1,10 +1,10 @@
 """What a claim costs gpurota-dra: `tests/k8s/run.sh bench/dra_claims.py BUILD` (a build with its
 stage).
 
-500 claims of 64 MiB come and go on a node with two simulated GPUs, from eight pods' workers at
-once, each alive while 50 others are: the whole time, and milliseconds of Prepare and Unprepare.
-Kubelet and API server are those of tests/k8s, in Python, which is most of the time of a call; the
-last figures are of claims one after the other, and the memory of the driver.
+500 claims of 64 MiB come and go on a node with two simulated GPUs, made by eight workers at once,
+with about 50 claims alive at a time. Prints the whole time, and the milliseconds of Prepare and
+Unprepare; then those of claims made one after the other, and the memory of the driver. Kubelet and
+the API server are the Python fakes of tests/k8s, which take most of the time of a call.
 """
 
 import os

@@ -31,7 +31,7 @@ constexpr std::int64_t kStart = 1'800'000'000;
 struct Machine {
   int gpus = 8, leases = 8;
   std::mt19937_64 random{1};
-  std::vector<std::string> names{};  // of the GPUs; empty: invented
+  std::vector<std::string> names{};  // of the GPUs; names are made up if empty
 
   std::string name(int i) const {
     return names.empty() ? "GPU-" + std::to_string(i) : names[static_cast<std::size_t>(i)];
@@ -98,8 +98,8 @@ void ask(const series::Rings& rings, const Machine& machine, std::int64_t end, s
              longest);
 }
 
-// Samples each second for the last day, and each minute before: as many rows as with samples each
-// second throughout.
+// Makes as many rows as samples each second would, from samples each second for the last day and
+// each minute before.
 int make_file(std::int64_t days, Machine machine, const std::string& file) {
   store::SqliteSeries store(file);
   if (const auto loaded = store.load(); !loaded)

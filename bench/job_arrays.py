@@ -1,8 +1,9 @@
 """What an array of 10,000 items costs: gpurota-sim demo -- job_arrays.py STAGE [ITEMS]
 
 STAGE is an installation of the project. Prints how long the commands take, the daemon's memory, and
-how long GetInfo takes meanwhile: beside a process that answers at once, as programs that start wait
-for a processor, too. `turn` is the longest turn of the daemon's loop so far.
+how long GetInfo takes meanwhile. For comparison, a process that answers at once is measured too, as
+it also waits for a processor when many programs start. `turn` is the longest turn of the daemon's
+loop so far.
 """
 
 import contextlib
@@ -35,7 +36,8 @@ def echo():
 
 
 class Latencies:
-    """Asks every 5 ms, in a thread, while something happens: `with Latencies(daemon, "what"):`."""
+    """Calls GetInfo every 5 ms, in a thread, while something happens: `with Latencies(daemon,
+    "what"):`."""
 
     def __init__(self, daemon, name):
         self.daemon, self.name = daemon, name
@@ -119,12 +121,13 @@ class Daemon:
         return json.loads(shown.stdout)["jobs"][0]["items"]
 
     def fail_all(self, items):
-        """As if each had run and failed; takes no hours. Returns how long the daemon starts."""
+        """Makes all items look as if each had run and failed, without running them. Returns how
+        long the daemon takes to start."""
         subprocess.run([self.gpurota, "job", "stop", "sweep"], check=True, capture_output=True)
         while self.items()["running"]:
             time.sleep(0.1)
         self.stop()
-        # A record of src/jobs/record.h.
+        # The keys of a record as in src/jobs/record.h.
         pairs = {"phase": "failed", "failures": "1", "end_detail": "", "start_again": "0",
                  "asked_ms": "1764000000000", "end": "1764000000000 1764000001000 exited 3 "}
         state = b"".join(key.encode() + b"\0" + value.encode() + b"\0"
@@ -153,7 +156,7 @@ def main(stage, items="10000"):
     daemon.took("job", "show", "sweep", "--items", "--json")
     daemon.took("job", "list", "--items")
     daemon.took("job", "remove", "--force", "sweep")
-    # 16 at once, which are stopped at once.
+    # The array runs 16 items at once, which are then stopped together.
     daemon.took("job", "add", "sweep", "--array", "1-%s%%16" % items, "--memory", "64M", "--",
                 "sleep", "600")
     while daemon.items()["running"] < 12:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What one user's load costs another: how long Alice's calls take while Mallory makes as many as he
-can.
+"""Measures what one user's load costs another: how long Alice's calls take while Mallory makes as
+many calls as possible.
 
     neighbours.py PREFIX [PREFIX…] [--seconds 8] [--connections 250]
 
-For each installed gpurota (PREFIX/bin, PREFIX/sbin) a daemon on a simulated machine with 8 GPUs;
-then, for each kind of load, Alice asks for the status every 20 ms, and a tenant of hers for 2 MiB
-more. A table, in milliseconds: median, 99 of 100, most. As root, since it is two users (54001 and
-54002, without accounts).
+Starts, for each installed gpurota (PREFIX/bin, PREFIX/sbin), a daemon on a simulated machine with 8
+GPUs. Then, for each kind of load, Alice asks for the status every 20 ms, and a tenant of hers for 2
+MiB more. Prints a table of milliseconds: median, 99th percentile, maximum. Needs root, to act as
+two users (54001 and 54002, without accounts).
 """
 import argparse
 import json
@@ -60,8 +60,8 @@ def result(running):
 
 
 def asking(**fields):
-    """Parameters that ask for GPUs, as daemons take them; those before 2026-11-22 took them without
-    `request`."""
+    """Parameters that ask for GPUs, for old and new daemons. Daemons before 2026-11-22 took the
+    fields without `request`."""
     return {"request": fields, **fields}
 
 
@@ -83,7 +83,8 @@ def message(load, lease, number):
 
 
 def flood(load, connections, seconds):
-    """Calls as fast as answers come, on all connections at once; returns the number of calls."""
+    """Makes calls as fast as answers come, on all connections at once; returns the number of
+    calls."""
     control = Control()
     control.connect()
     lease = reservation(control, memory={"bytes": 1 << 20}) if load == "Update" else None
@@ -112,7 +113,7 @@ def flood(load, connections, seconds):
                     key.data[0] = key.data[0][key.fileobj.send(key.data[0]):]
             except BlockingIOError:
                 pass
-            except ConnectionError:  # above his budgets: the daemon has closed the connection
+            except ConnectionError:  # above his budgets, so the daemon closed the connection
                 watched.unregister(key.fileobj)
                 key.fileobj.close()
                 connect()
@@ -122,7 +123,7 @@ def flood(load, connections, seconds):
 
 
 def ask_about_strangers(seconds):
-    """Questions as fast as answers come, from 20 tenants at once; returns their number."""
+    """Asks as fast as answers come, from 20 tenants at once; returns the number of questions."""
     group, pids = deep_tree(ASKED)
     control = Control()
     control.connect()
@@ -154,7 +155,7 @@ def percentiles(took):
 
 
 def ask(seconds):
-    """Alice: the time of a status and of a growth."""
+    """Measures, as Alice, the time of a status and of a growth."""
     control = Control()
     control.connect()
     lease = reservation(control, memory={"bytes": 4 << 30})
@@ -169,7 +170,7 @@ def ask(seconds):
         control.call("Status")
         status.append(time.monotonic() - begun)
         begun = time.monotonic()
-        # The question gives back the memory of the last grant.
+        # The request also returns the memory of the last grant.
         tenant.ask(GROW, struct.pack("<IIQQQ", 0, 0, 2 << 20 if growths else 0, 2 << 20, 2 << 20))
         growths.append(time.monotonic() - begun)
         time.sleep(0.02)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What `gpurota top` costs: its first picture, its processor time, and what it sends to the
-terminal.
+"""Measures what `gpurota top` costs: its first picture, its processor time, and what it sends to
+the terminal.
 
     bench/top.py BUILD [SECONDS]     runs itself in the simulated machines `demo` and h100x8, each
                                      on terminals of two sizes, with a daemon of its own and a
-                                     lease on each GPU; prints a row of a table for each
+                                     lease on each GPU; prints a row of a table for each run
 """
 
 import fcntl
@@ -23,7 +23,8 @@ MACHINES = ("demo", "h100x8")
 
 
 def cpu_seconds(pid):
-    """CPU time of all its threads, from the scheduler, which counts nanoseconds; ticks are too coarse."""
+    """CPU time of all threads of a process, from the scheduler, which counts nanoseconds; ticks are
+    too coarse."""
     total = 0
     for thread in os.listdir("/proc/%d/task" % pid):
         with open("/proc/%d/task/%s/schedstat" % (pid, thread), encoding="utf-8") as stat:
@@ -32,7 +33,8 @@ def cpu_seconds(pid):
 
 
 def watch(program, width, height, seconds):
-    """Seconds to the first whole picture, share of a core after that, bytes a second."""
+    """Returns the seconds until the first whole picture, the share of a core after that, and bytes
+    a second."""
     begin = time.monotonic()
     pid, terminal = pty.fork()
     if pid == 0:

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Measures the cost of the web page and how soon it is there, on a simulated machine with 8 GPUs, 64
-# leases and 90 days of history:
+# Measures the cost of the web page and how soon it is painted, on a simulated machine with 8 GPUs,
+# 64 leases and 90 days of history:
 #
 #   bench/web_page.sh BUILD [SECONDS]     (a build with the daemon, the CLI, gpurota-sim, gpurota-web and history_days)
 #
-# The share of a core that gpurota-web and gpurotad take with 0, 1 and 200 viewers, over SECONDS
-# (30) each; their memory, and what the history has on the disk; and with chromium and npm, how soon
-# views are painted (tests/web/browser.mjs). Of a machine that is busy, only the shares mean
-# something.
+# Measures, with 0, 1 and 200 viewers for SECONDS (30) each, the share of a core that gpurota-web
+# and gpurotad take; their memory; and the size of the history on the disk. With chromium and npm,
+# also measures how soon views are painted (tests/web/browser.mjs). On a busy machine, only the
+# shares are meaningful.
 set -euo pipefail
 build=$(realpath "$1") seconds=${2:-30}
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -26,7 +26,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# end PROCESS: waits until it has.
+# end PROCESS: ends the process and waits for it.
 end() {
   kill "$1"
   wait "$1" || true
@@ -38,9 +38,9 @@ start_daemon() {
   pids+=("$daemon")
   until gpurota status >/dev/null 2>&1; do sleep 0.05; done
 }
-# NAME of the status of PROCESS, in KiB.
+# memory NAME PROCESS: the field NAME of the process's status, in KiB.
 memory() { awk -v name="$1:" '$1 == name {print $2}' "/proc/$2/status"; }
-# Ticks of a hundredth of a second that PROCESS has used.
+# ticks PROCESS: the processor time that the process has used, in ticks of 10 ms.
 ticks() { awk '{print $14 + $15}' "/proc/$1/stat"; }
 load() { cut -d' ' -f1-3 /proc/loadavg; }
 
@@ -65,7 +65,7 @@ pids+=("$web")
 until grep -q 'listens on' "$dir/web"; do sleep 0.05; done
 url=$(sed -n 's/.*listens on //p' "$dir/web")
 
-# Reads as so many viewers.
+# watch_page N: reads the page's events as N viewers.
 watch_page() {
   exec python3 - "${url#http://}" "$1" "$dir/viewers.$1" <<'END'
 import selectors, socket, sys
@@ -98,7 +98,7 @@ for viewers in 0 1 200; do
   awk -v n="$viewers" -v w=$(($(ticks "$web") - before)) \
     -v d=$(($(ticks "$daemon") - daemon_before)) -v s="$seconds" -v m="$(memory VmRSS "$web")" \
     'BEGIN {printf "%d viewers: gpurota-web %.2f %% of a core (%d KiB), gpurotad %.2f %%\n", n, w / s, m, d / s}'
-  if [ "$viewers" != 0 ]; then end "$watcher" && sleep 3; fi  # until it is seen
+  if [ "$viewers" != 0 ]; then end "$watcher" && sleep 3; fi  # until gpurota-web sees it
 done
 for range in 15m 24h 90d; do
   python3 - "$url/api/history/$range" <<'END'

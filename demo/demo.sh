@@ -3,8 +3,9 @@
 #
 #   demo/demo.sh PREFIX PROGRAM     PREFIX: an installed gpurota; PROGRAM: the built gpu_program
 #
-# Uses folders of its own, removed at the end, and never speaks to a gpurotad that runs already. A
-# real GPU is used only if nothing at all uses it, and at most 2 GiB of it; else a simulated one.
+# Uses folders of its own, which are removed at the end, and never speaks to a gpurotad that runs
+# already. A real GPU is used only if nothing else uses it, and then at most 2 GiB of its memory;
+# otherwise the demo runs on a simulated GPU.
 set -euo pipefail
 
 prefix=$(realpath "$1") program=./$(basename "$2")
@@ -13,8 +14,9 @@ cd "$(dirname "$2")"
 PATH=$prefix/bin:$prefix/sbin:$PATH
 unset GPUROTA_RUNTIME_DIR GPUROTA_LEASE GPUROTA_TOKEN GPUROTA_SOCKET LD_PRELOAD CUDA_VISIBLE_DEVICES
 
-# The index of a GPU that nobody uses: no process on it (other users' too, hence the memory as
-# well), no display, not cut up by MIG, not under a gpurotad. Nothing is printed if there is none.
+# Prints the index of a GPU that nobody uses, or nothing if there is none. Such a GPU has no
+# process, no display, no MIG instances and no gpurotad. Its used memory is checked too, because
+# nvidia-smi may not list the processes of other users.
 idle_gpu() {
   if ! command -v nvidia-smi >/dev/null || grep -qsx gpurotad /proc/[0-9]*/comm ||
     [ -S /run/gpurota/control.sock ]; then
@@ -82,7 +84,8 @@ until_true() {
   done
 }
 
-# start NAME COMMAND…: shows it and runs it in the background; its lines appear behind its name.
+# start NAME COMMAND…: shows the command and runs it in the background; `quote NAME` prints its
+# output, each line after NAME.
 start() {
   local name=$1
   shift
@@ -94,9 +97,9 @@ said() { grep -q "$2" "$folder/$1"; }
 quote() { sed "s/^/    [$1] /" "$folder/$1"; }
 last_line() { quote "$1" | tail -n 1; }
 lines() { wc -l <"$folder/$1"; }
-# one_more NAME LINES: it has printed more than that since.
+# one_more NAME LINES: the program has printed more than LINES lines.
 one_more() { [ "$(lines "$1")" -gt "$2" ]; }
-# holds NAME BYTES: the lease with this note uses at least so much, as the driver counts.
+# holds NAME BYTES: the lease with this note uses at least BYTES, as the driver counts.
 holds() {
   gpurota status --json | python3 -c '
 import json, sys
@@ -145,7 +148,8 @@ print(lease["lease_id"], lease["pid"])')
 show kill -9 "$pid"
 before=$(lines computing)
 kill -KILL "$pid"
-wait "${children[-1]}" 2>/dev/null || true # what the shell says of it is no part of the demo
+# The shell's own message about the killed program is not part of the demo.
+wait "${children[-1]}" 2>/dev/null || true
 until_true 20 gone "$lease" || fail "the lease $lease is still there"
 show gpurota status
 gpurota status
@@ -155,7 +159,7 @@ until_true 20 one_more computing "$before" || fail "the first program stands sti
 last_line computing
 if grep -v ' 0 wrong' "$folder/computing"; then fail "a result was wrong"; fi
 gpurota release --all >/dev/null
-# Each works as it is printed, from any folder; tests/e2e/demo.bats types them.
+# Each of these commands works as printed, from any folder; tests/e2e/demo.bats runs all of them.
 dev=$(dirname "$(dirname "$script")")/dev
 heading "Nobody disturbed anybody. To go on:"
 printf '    %q run --help  # what else a program can get\n' "$prefix/bin/gpurota"

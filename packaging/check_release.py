@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Whether each file of a release is there and says that it is of one version.
+"""Checks that each file of a release is present and has the version of the release.
 
     check_release.py FOLDER VERSION
 
-FOLDER is what make_release.sh has made, which calls this; also for a FOLDER that was copied. Needs
-dpkg-deb, and runs the programs of the packages with --version.
+FOLDER is what make_release.sh has made, or a copy of it. Called by make_release.sh. Needs dpkg-deb,
+and runs the programs of the packages with --version.
 """
 
 import glob
@@ -18,10 +18,10 @@ import tarfile
 import tempfile
 import zipfile
 
-# Parts of the bundle of the web page: its licences name the authors of what npm has brought.
+# Parts of the bundle of the web page. Its licences must name the authors of the packages from npm.
 PAGE = ("src/web/page/bundle/page.js", "src/web/page/bundle/licences.txt")
 NOTICE = b"Jason Miller"
-# Programs that others of gpurota start, and that have no --version.
+# Programs that only other programs of gpurota start, and that have no --version.
 SILENT = {"gpurota-burn", "gpurota-keeper"}
 
 
@@ -52,7 +52,7 @@ def check_source(path, version):
 
 
 def check_programs(root, version):
-    """What the packages' programs say, and whether gpurota-web has its page."""
+    """Checks what the packages' programs print for --version, and that gpurota-web has its page."""
     for folder in ("usr/bin", "usr/sbin"):
         for name in sorted(os.listdir(os.path.join(root, folder))):
             program = os.path.join(root, folder, name)

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Copies what packages are made of: copy_sources.sh COPY [LEFT-OUT]
 #
-# The folder COPY gets what git would commit of this tree. A tree that is no checkout, as from a
-# source archive, is copied whole, without what was built here and without LEFT-OUT, a folder.
-# Called by make_packages.sh, here and in cross.
+# The folder COPY gets the files that git would commit of this tree. A tree without git, such as an
+# unpacked source archive, is copied as a whole, except for build outputs and the folder LEFT-OUT.
+# Called by packaging/make_packages.sh and packaging/cross/make_packages.sh.
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 copy=$(realpath -m "$1") left=$(realpath -m "${2:-$1}")

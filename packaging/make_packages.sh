@@ -3,13 +3,14 @@
 #
 #   make_packages.sh [--kubernetes] [--without-page] FOLDER [JOBS [ARCHITECTURE]]
 #
-# Builds in a copy of the tree, FOLDER/gpurota-VERSION, as whoever calls it, and leaves the packages
+# Builds in a copy of the tree, FOLDER/gpurota-VERSION, as the calling user, and leaves the packages
 # in FOLDER. The same tree gives the same bytes, wherever it is built. --kubernetes adds the package
 # gpurota-kubernetes, which needs gRPC. gpurota-web gets its page from the bundle in a source
-# archive, else by npm; if neither can be had, that is an error, unless --without-page is given.
+# archive, or else by npm. If neither is available, the script fails, unless --without-page is
+# given.
 #
-# Called by ./dev, make_release.sh and tests/packages. For another ARCHITECTURE than this system's
-# its compiler and libraries must be there: cross/make_packages.sh brings them.
+# Called by ./dev, make_release.sh and tests/packages. An ARCHITECTURE other than this system's
+# needs its compiler and libraries, which cross/make_packages.sh installs.
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 profiles=pkg.gpurota.nokubernetes

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Makes everything that a release consists of: make_release.sh FOLDER WORK [JOBS]
 #
-# Of the commit that is checked out, and nothing else: with changes that are not committed it does
-# not begin. FOLDER, which must be empty or new, gets the source archive with the bundle of the web
-# page in it, and what is made of that archive, unpacked in WORK, without git and without npm:
-# Debian packages, the Python module, the chart, the image for Kubernetes, and SHA256SUMS. Called by
-# ./dev release; docs/dev/release.md says what to check by hand.
+# The release is made of the commit that is checked out; the script refuses to begin if there are
+# changes that are not committed. FOLDER, which must be empty or new, gets the source archive with
+# the bundle of the web page in it. The archive is then unpacked in WORK, and the rest is made of
+# it, without git and without npm: Debian packages, the Python module, the chart, the image for
+# Kubernetes, and SHA256SUMS. Called by ./dev release; docs/dev/release.md says what to check by
+# hand.
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 folder=$(realpath -m "$1") work=$(realpath -m "$2") jobs=${3:-$(nproc)}
@@ -17,7 +18,7 @@ die() { printf 'release: %s\n' "$*" >&2; exit 1; }
 step() { printf 'release: %d s: %s\n' "$((SECONDS - began))" "$*" >&2; }
 git_here() { git -c safe.directory="$here" -C "$here" "$@"; }
 
-# All that can be missing is asked for before anything is built.
+# Checks that everything needed is there, before anything is built.
 check() {
   git_here rev-parse --verify -q HEAD >/dev/null ||
     die "$here is no git checkout: a release is made of a commit"
@@ -56,7 +57,7 @@ make_source() {
 make_python() {
   rm -rf "$work/python"
   cp -a "$source/python" "$work/python"
-  # The hooks of PEP 517, which pip calls, with the setuptools that is installed.
+  # Calls the hooks of PEP 517, as pip does, with the setuptools that is installed.
   (cd "$work/python" && "$python" -c '
 import sys
 from setuptools import build_meta
@@ -66,7 +67,7 @@ build_meta.build_wheel(folder)' "$folder" >"$work/python.log" 2>&1) ||
     { cat "$work/python.log" && die "the Python module cannot be packed"; }
 }
 
-# As `helm package` has it.
+# Makes the same archive as `helm package`.
 make_chart() {
   rm -rf "$work/chart"
   mkdir -p "$work/chart"
@@ -74,7 +75,7 @@ make_chart() {
   tar_of "$work/chart" gpurota | gzip -9n >"$folder/gpurota-chart-$version.tgz"
 }
 
-# The files of FOLDER say that they are of this version.
+# Checks that the files of FOLDER say that they have this version.
 check_made() {
   python3 -B "$here/packaging/check_release.py" "$folder" "$version" ||
     die "not all of the above is of version $version"

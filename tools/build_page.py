@@ -4,16 +4,16 @@
     tools/build_page.py SOURCES FOLDER OUTPUT [--required]
     tools/build_page.py SOURCES FOLDER --bundle
 
-SOURCES is src/web/page. FOLDER, below the build folder, gets a copy of them and what npm installs;
-npm writes nowhere else. OUTPUT is the C++ file with the files of the page, compressed and plain
-(src/web/page_assets.h).
+SOURCES is src/web/page. FOLDER, below the build folder, gets a copy of the sources and what npm
+installs; npm writes nowhere else. OUTPUT is the C++ file with the files of the page, compressed and
+plain (src/web/page_assets.h).
 
 --bundle leaves what npm has made in SOURCES/bundle, with the licences of what is in it: for a
 source archive. A build of sources with a bundle needs no npm. If one of the sources has changed
 since, the bundle is not used.
 
-Where npm is not there, or cannot have its packages, OUTPUT has no files, and gpurota-web says so;
-with --required or --bundle that is an error. A mistake in the sources always is.
+If npm is missing or cannot download its packages, OUTPUT has no files, and gpurota-web says so;
+with --required or --bundle, this script fails instead. A mistake in the sources is always an error.
 """
 
 import gzip
@@ -23,7 +23,7 @@ import shutil
 import subprocess
 import sys
 
-# Path, the file in FOLDER that it is, and its type.
+# Path in the page, name of the file in FOLDER, and content type.
 FILES = [
     ("/", "index.html", "text/html; charset=utf-8"),
     ("/page.js", "out/page.js", "text/javascript; charset=utf-8"),
@@ -33,7 +33,7 @@ FILES = [
 ]
 # Files that npm makes, in the folder "out" and in SOURCES/bundle.
 MADE = [os.path.basename(name) for _, name, _ in FILES if name.startswith("out/")]
-# The packages in the bundle, whose licences ask that their notices are given along.
+# The packages in the bundle. Their licences require that the notices are distributed with them.
 BUNDLED = ["preact", "uplot"]
 # The compressed size that a browser has to load before it shows something.
 MOST_BYTES = 150 * 1024
@@ -52,7 +52,7 @@ const std::vector<PageAsset>& page_assets() {
 
 
 def npm(folder, *arguments):
-    """Whether it succeeded; what it printed."""
+    """Runs npm. Returns whether it succeeded, and what it printed."""
     environment = dict(os.environ, npm_config_cache=os.path.join(folder, "npm-cache"),
                        npm_config_update_notifier="false", npm_config_fund="false",
                        npm_config_audit="false", npm_config_fetch_retries="1",
@@ -74,7 +74,8 @@ def copy_sources(sources, folder):
 
 
 def sum_of_sources(folder):
-    """Of the copy of the sources, by which a bundle knows what it was made of."""
+    """The checksum of the copied sources. A bundle stores the checksum of the sources it was made
+    of."""
     total = hashlib.sha256()
     for name in sorted(os.listdir(folder)):
         if os.path.isfile(os.path.join(folder, name)):
@@ -86,7 +87,7 @@ def sum_of_sources(folder):
 
 
 def take_bundle(bundle, folder):
-    """Whether there is a bundle of these sources; then it is in FOLDER/out."""
+    """Copies the bundle to FOLDER/out if it was made of these sources. Returns whether it was."""
     try:
         with open(os.path.join(bundle, "sources.sha256"), encoding="utf-8") as file:
             if file.read() != sum_of_sources(folder):
@@ -110,7 +111,8 @@ def leave_bundle(bundle, folder):
 
 
 def install(folder):
-    """Nothing if the packages of package-lock.json are there now; else why they are not."""
+    """Installs the packages of package-lock.json unless they are installed already. Returns nothing
+    on success, else the reason."""
     with open(os.path.join(folder, "package-lock.json"), "rb") as file:
         wanted = hashlib.sha256(file.read()).hexdigest()
     stamp = os.path.join(folder, "node_modules", ".gpurota")
@@ -120,7 +122,7 @@ def install(folder):
                 return None
     if not shutil.which("npm"):
         return "npm is not installed"
-    # No package runs a program of its own here.
+    # --ignore-scripts: no package may run a program of its own on this machine.
     succeeded, said = npm(folder, "ci", "--ignore-scripts")
     if not succeeded:
         return "npm could not install what package-lock.json lists: %s" % said.strip()
@@ -130,7 +132,8 @@ def install(folder):
 
 
 def bundle(folder):
-    """Nothing, or what is wrong with the sources."""
+    """Checks and bundles the sources. Returns nothing on success, else what is wrong with the
+    sources."""
     for script in (["check"], ["bundle", "--", "--outfile=out/page.js"]):
         succeeded, said = npm(folder, "run", "--silent", *script)
         if not succeeded:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""src/abi/captures.tsv, what each driver call does to a capture under way, and what the build makes
-of it.
+"""Makes the tables of the build from src/abi/captures.tsv, which says what each driver call does to
+a capture under way.
 
-    capture_rules.py interposer CAPTURES FUNCTIONS OUTPUT.h    when libgpurota may make which call of its own
-    capture_rules.py simulator CAPTURES FUNCTIONS OUTPUT.h     what the simulated driver forbids meanwhile
+    capture_rules.py interposer CAPTURES FUNCTIONS OUTPUT.h    when libgpurota may make which call
+    capture_rules.py simulator CAPTURES FUNCTIONS OUTPUT.h     what the simulated driver forbids
 
-CMake runs it. The columns are explained at the top of the table itself; FUNCTIONS is
+CMake runs this script. The columns are explained at the top of the table itself; FUNCTIONS is
 src/abi/driver_functions.tsv.
 """
 import collections
@@ -16,7 +16,7 @@ import sys
 import driver_functions
 
 OUTCOMES = ("allowed", "refused", "invalidates")
-# Aims that belong to the capture; of the legacy stream that depends on whether a blocking stream
+# Aims that belong to the capture. The legacy stream belongs to it only if a blocking stream
 # captures.
 OF_CAPTURE = re.compile(r"\b(capturing stream|joined stream|legacy stream|of the capture|stream "
                         r"joined by|stream that joined)\b")
@@ -39,7 +39,8 @@ def parse_cell(line):
 
 
 def read_cells(path):
-    """The lines of each function, by its name. ValueError names a line that is wrong."""
+    """The lines of each function, by its name. Raises ValueError, which names the line, if a line
+    is wrong."""
     cells = collections.defaultdict(list)
     for line in pathlib.Path(path).read_text().splitlines():
         if line and not line.startswith("#"):
@@ -53,7 +54,7 @@ def is_of_capture(cell):
 
 
 def rule_of(cells):
-    """The first rule that fits all lines of a function. ValueError if none does."""
+    """The first rule that fits all lines of a function. Raises ValueError if none does."""
     kills = {cell for cell in cells if cell.outcome == "invalidates"}
     relaxed = {cell for cell in cells if cell.thread_mode in ("relaxed", "any")}
     apart = {cell for cell in cells if not is_of_capture(cell)}
@@ -69,7 +70,8 @@ def rule_of(cells):
 
 
 def measured_names(row):
-    """Its own, and that of its legacy variant, which differs only in what a null stream means."""
+    """The symbol of the row, and that of its legacy variant, which differs only in what a null
+    stream means."""
     return {row.symbol, row.symbol if row.stream == "legacy"
             else re.sub(r"_pt[ds][sz]$", "", row.symbol)}
 
@@ -85,9 +87,9 @@ def interposer_rules(cells, rows):
 
 
 def simulator_kind(cells):
-    """Whether a call is unsafe as such, ends the capture of a stream that it is aimed at, and needs
-    the legacy stream: taken for granted of what was never aimed at that one, as of all that was not
-    measured."""
+    """Whether a call is unsafe as such, whether it ends the capture of a stream that it is aimed
+    at, and whether it needs the legacy stream. The last is assumed for a call that was never
+    measured on the legacy stream."""
     on_capturing = [cell for cell in cells if cell.aim.startswith("capturing stream")]
     on_legacy = [cell for cell in cells if cell.aim.startswith("legacy stream")
                  or cell.result == IMPLICIT]
@@ -97,9 +99,9 @@ def simulator_kind(cells):
 
 
 def simulator_kinds(cells, rows):
-    """A header: the kind of each function that was measured, and of those that are other versions
-    of one. Per-thread variants have that of their legacy one: in the simulator they are one
-    function."""
+    """A header with the kind of each measured function. Other versions of a measured function have
+    the same kind. Per-thread variants have the kind of their legacy variant, as in the simulator
+    they are one function."""
     family = collections.defaultdict(list)
     for row in rows:
         family[row.base] += cells.get(row.symbol, []) if row.stream == "legacy" else []

@@ -3,11 +3,13 @@
 
     tools/check_docs.py [ROOT]
 
-Every path that a document or a comment names must exist, the layer table of ARCHITECTURE.md must be
-the one that check_layers.py holds, and so its tables of rooms, gpurota.toml(5) must have every
-setting, the help and gpurota(1) the exit codes, docs/operate/metrics.md the metrics of gpurota-web,
-and text for users none of the phrases that docs/dev/words.md refuses. What documents say that
-gpurota does not have is listed in docs/absent.tsv, and is not there.
+Checks that every path that a document or a comment names exists, and that
+- ARCHITECTURE.md has the layers, rooms and guests of check_layers.py in its tables,
+- gpurota.toml(5) has every setting,
+- the help and gpurota(1) have the exit codes,
+- docs/operate/metrics.md has the metrics of gpurota-web,
+- text for users has none of the phrases that docs/dev/words.md refuses,
+- whatever documents say gpurota does not have is listed in docs/absent.tsv and is really absent.
 """
 
 import glob
@@ -73,8 +75,8 @@ def check_merges(root):
 
 
 def check_table(root):
-    """Each folder of check_layers.py has its row, and each row is such a folder with what it may
-    include."""
+    """The table of folders in ARCHITECTURE.md has a row for each folder of check_layers.py and no
+    other, and each row says what the folder may include."""
     table = between(read(root, "ARCHITECTURE.md"), "| Folder |", "\n\n").splitlines()
     rows = {}
     for line in table[2:]:
@@ -166,7 +168,7 @@ def check_settings(root):
         text = page.read()
     if not settings:
         yield "src/config/settings.cpp: no settings found; has their table changed its form?"
-    # Those of a table are named without it below its heading.
+    # The page names the settings of a table by their last part, below the table's heading.
     known = {setting.split(".")[-1] for setting in settings}
     for setting in sorted(known):
         if not re.search(r"^\.BR %s \"|\\fB%s\\fR|[.]%s\]\]" % ((setting,) * 3), text,
@@ -186,8 +188,8 @@ def between(text, begin, end):
     return text.partition(begin)[2].partition(end)[0]
 
 
-# The page of a program, and where the rows of its options are. tools/command_line.py writes
-# that of gpurota.
+# By page: the sources with the rows of the program's options. tools/command_line.py writes the page
+# of gpurota.
 PROGRAMS = {
     "man/gpurotad.8": ["src/daemon/options.cpp", "src/base/log_option.h"],
     "man/gpurota-burn.1": ["src/burn/options.cpp"],
@@ -226,7 +228,7 @@ def check_options(root):
 
 
 def check_exit_codes(root):
-    """All of `run`, and those of `reserve`."""
+    """The documents list all exit codes for `run`, and those of `reserve` for `reserve`."""
     codes = dict(re.findall(r"int kExit(\w+) = (\d+);", read(root, "src/cli/exit_codes.h")))
     of_run = {code for name, code in codes.items() if name not in ("Ok", "Failed")}
     of_reserve = {codes.get(name) for name in ("Usage", "NoGpu", "Cancelled")}
@@ -269,7 +271,7 @@ JOINT = "\v"  # a line break between two literals that the compiler joins
 
 
 def refused_phrases(root):
-    """Those between backticks in the column "Not" of the table "Use | Not | Because"."""
+    """The phrases between backticks in the column "Not" of the table "Use | Not | Because"."""
     phrases, inside = [], False
     for line in read(root, WORDS).splitlines():
         cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
@@ -283,13 +285,14 @@ def refused_phrases(root):
 
 
 def plain_of_man(text):
-    """A man page without its requests, fonts and escapes; line breaks stay."""
+    """The text of a man page without requests, fonts and escapes; line breaks stay."""
     text = re.sub(r"^\.\S* ?", "", text, flags=re.MULTILINE)
     return re.sub(r"\\f[BIRP]|\\(?=[-e&])", "", text)
 
 
 def plain_of_code(text):
-    """The literals of a source, each at its line, with everything between two of them taken out."""
+    """The string literals of a source, each on its own line of the source, without the code between
+    them."""
     text = re.sub(r"^\s*//.*$|'\\?\"'", "", text, flags=re.MULTILINE)
     text = re.sub(r'"(\s*\n\s*)"', lambda gap: gap.group(1).replace("\n", JOINT), text)
     plain, end = "", 0
@@ -329,13 +332,13 @@ def check_words(root):
 
 
 ABSENT = "docs/absent.tsv"
-# A sentence like these about gpurota as a whole must be in the list.
+# A sentence about gpurota with one of these phrases must be in the list.
 SAYS_ABSENT = re.compile(r"gpurota (?:has no|does not (?:run|support|work)) |There is no "
                          r"(?:[A-Z]|release)|\bnot available\b")
 
 
 def finds(root, probe):
-    """What a probe of docs/absent.tsv finds; None: the probe itself makes no sense."""
+    """Whether a probe of docs/absent.tsv finds something; None if the probe itself is not valid."""
     kind, _, what = probe.partition(":")
     if kind == "path":
         return bool(glob.glob(os.path.join(root, what)))
@@ -393,7 +396,7 @@ def check_tree(root):
 
 
 def check_installed(root):
-    """Of documents without the sources: each link leads to what is there."""
+    """Checks documents installed without the sources: each link must lead to an installed file."""
     for path in sorted(documents(root)):
         with open(os.path.join(root, path), encoding="utf-8") as text:
             yield from check_links(root, path, text.read())

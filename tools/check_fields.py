@@ -3,10 +3,10 @@
 
     tools/check_fields.py [ROOT]     prints each as file:line: text; exits 1 if there are any
 
-`Parts{a, b, c, ...}` with a dozen members compiles with two of one type exchanged, and with one
-more member in the middle. Of more than MOST values each is to be named: `Parts{.a = a, .b = b,
-...}`. Lists of literals and constants are tables, which have no names to give. Tests may build what
-they test as they like.
+`Parts{a, b, c, ...}` with a dozen members still compiles when two members of one type are swapped,
+or when a member is added in the middle. A list of more than MOST values must name each of them:
+`Parts{.a = a, .b = b, ...}`. Lists of literals and constants are tables, which have no names to
+give. Tests may build what they test as they like.
 """
 
 import os
@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_layers import check_each  # noqa: E402
 
-MOST = 11  # without names
+MOST = 11  # the longest list that needs no names
 NOT_CODE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 # A literal (of a string only the quotes are left), a table's row, a constant or an enumerator.
@@ -27,7 +27,7 @@ NAMED = re.compile(r"\.\w+\s*=")
 
 
 def blanked(text):
-    """Without comments and what is in quotes; every newline stays where it was."""
+    """The text without comments and the content of quotes; every newline stays where it was."""
     def keep(match):
         found = match.group(0)
         lines = "\n" * found.count("\n")
@@ -36,8 +36,8 @@ def blanked(text):
 
 
 def values_of(text, begin):
-    """What stands between the commas of the braces that open before `begin`; None if that is no
-    list."""
+    """The values between the commas of the braces that open before `begin`; None if the braces hold
+    no list."""
     depth, start, values = 0, begin, []
     for at in range(begin, len(text)):
         each = text[at]

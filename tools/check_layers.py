@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds every #include against the tables of layers and rooms of ARCHITECTURE.md. Runs as a test.
+"""Checks every #include against the tables of layers and rooms of ARCHITECTURE.md. Runs as a test.
 
     tools/check_layers.py [ROOT]     prints each violation as file:line: text; exits 1 if there are any
 
@@ -44,9 +44,9 @@ ALLOWED = {
     "testing": ["base", "core", "ports"],
     "sim": ["abi", "base"],
 }
-# Modules that the others can do without: clients of the daemon, or programs on their own. Nobody
-# includes a guest, and a guest includes plain types, the protocol and its client, and beyond those
-# only the headers that are listed here.
+# Guests: modules that the others can do without, which are clients of the daemon or independent
+# programs. No other module includes a guest. A guest includes plain types, the protocol and its
+# client, and of all other modules only the headers that are listed here.
 GUESTS = {
     "kube": ["containers/cdi_spec.h", "containers/parts.h", "ports/event_loop.h", "sys/journal.h",
              "sys/sd_event_loop.h", "sys/secret.h", "sys/worker.h", "watch/container.h"],
@@ -57,10 +57,10 @@ FOR_GUESTS = ["base", "abi", "core", "proto", "client"]
 # Folders that test, measure or show the whole may include anything of the project.
 FREE = ("tests", "bench", "demo")
 # Module with sub-folders: its rooms, the lowest first, and the rooms that each may include besides
-# itself. A room may name only rooms above it in this table, so that no include leads back. ROOT:
-# the files beside the rooms. Tests may include all of their module.
+# itself. A room may name only rooms above it in this table, so that no include leads back. ROOT
+# stands for the files that are in no room. Tests may include all of their module.
 ROOT = "."
-# Folders that are no rooms: what is in them is beside the rooms.
+# Folders that are no rooms: their files count as files of ROOT.
 WITH_ROOT = {("cli", folder) for folder in ("args", "history", "jobs", "queue", "run", "site",
                                             "status", "text", "turns")}
 ROOMS = {
@@ -102,9 +102,10 @@ ROOMS = {
 # Modules that any *_test.cpp or *_test.h may include besides those of its module.
 FOR_TESTS = ["base", "abi", "core", "testing"]
 
-# A header that is heavy or ties to one subsystem: the modules whose .cpp files may include it.
-# Headers (.h) never may: whoever included them would pay; but for NAME_internal.h, which only .cpp
-# files include: those of its own folder, and of rooms that may include its room.
+# A header that is expensive to include or belongs to one subsystem, and the modules whose .cpp
+# files may include it. Headers (.h) may not include it, because every file that includes them would
+# pay for it. NAME_internal.h is an exception: only .cpp files of its own folder, and of rooms that
+# may include its room, include it.
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli", "containers", "kube", "web"]),
     (r"curl/.*", ["kube", "web"]),
@@ -116,11 +117,11 @@ OWNED_HEADERS = [
     (r"grpcpp/.*|google/protobuf/.*|kube/proto/.*", ["kube"]),
 ]
 INTERNAL = "_internal.h"
-# Decides, never touches: no I/O, no threads, no clock, no log.
+# Modules that only decide: they do no I/O and have no threads, no clock and no log.
 PURE = ["core", "lease", "sched", "watch", "jobs", "filler", "access", "proto", "config"]
 NOT_IN_PURE = (r"thread|mutex|shared_mutex|condition_variable|future|iostream|fstream|"
                r"sys/(socket|epoll|mman|wait|stat|ioctl|un)\.h|fcntl\.h|poll\.h|pthread\.h|dlfcn\.h")
-# Reading its one file is what config is for.
+# The module config may read its one file.
 PURE_EXCEPTIONS = {("config", "fstream"), ("config", "fcntl.h"), ("config", "sys/stat.h")}
 LOG_HEADER = "base/log.h"
 # Headers of C++ that a library inside other people's programs may use: nothing that needs
@@ -128,7 +129,7 @@ LOG_HEADER = "base/log.h"
 INTERPOSER_CXX = ["atomic", "cerrno", "climits", "csignal", "cstdarg", "cstddef", "cstdint",
                   "cstdio",
                   "cstdlib", "cstring", "ctime", "limits", "type_traits", "utility"]
-# Slow to compile or to start, or superseded by ours.
+# Headers that no file may include, and why.
 NOWHERE = {"regex": "slow to compile and to run; parse by hand",
            "iostream": "constructs global objects; use fmt and write()",
            "source_location": "clang 14 does not have it",
@@ -157,7 +158,8 @@ class File:
 
 
 def room_of(path):
-    """The room of a file of src/, ROOT beside the rooms; None where the module has none."""
+    """The room of a file of src/; ROOT for a file in no room; None where the module has no
+    rooms."""
     parts = path.split(os.sep)
     if parts[0] != "src" or len(parts) < 3 or parts[1] not in ROOMS:
         return None
@@ -165,8 +167,8 @@ def room_of(path):
 
 
 def path_of(root, includer, name):
-    """The file that a quoted include names, from the root; None: no such file (generated, or a
-    mistake)."""
+    """The file that a quoted include names, from the root; None if there is no such file (it is
+    generated, or the name is a mistake)."""
     for base in ("src", "", includer.folder):
         path = os.path.normpath(os.path.join(base, name))
         if os.path.isfile(os.path.join(root, path)):
@@ -175,7 +177,7 @@ def path_of(root, includer, name):
 
 
 def check_rooms(file, room):
-    """Of a file of a module with rooms, which includes one of the same module: in `room`."""
+    """Checks an include of a file in `room` of the same module, which has rooms."""
     if file.is_test or room == file.room:
         return None
     allowed = ROOMS[file.module][file.room]
@@ -263,8 +265,7 @@ def source_files(root, suffixes=SUFFIXES):
 
 
 def check_room_table():
-    """Each room may include only rooms that are above it in the table: then no include leads
-    back."""
+    """Each room may include only rooms above it in the table, so that no include leads back."""
     for module, rooms in ROOMS.items():
         names = list(rooms)
         for at, room in enumerate(names):
@@ -284,7 +285,7 @@ def check_guest_table():
 
 
 def check_guest_headers(root):
-    """Each header that a guest may include is included by it."""
+    """Each header that a guest is allowed to include is included by that guest."""
     for module, headers in GUESTS.items():
         paths = [path for path in source_files(root) if path.startswith("src/%s/" % module)]
         used = {name for path in paths for _, _, name in File(root, path).includes}

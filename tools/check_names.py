@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Refuses a name that a file has for itself and that another file means otherwise. Runs as a test.
+"""Refuses a file's private name that another file uses for something else. Runs as a test.
 
     tools/check_names.py [ROOT]     prints each name with its files; exits 1 if there are any
 
-Release and the sanitizers' builds compile several files of a module as one, and which ones changes
-with each new file. So what two files of a module have in their anonymous namespaces must differ,
-and none of it may have a name that a lower module has in the namespace gpurota: there it hides that
-one from all files that are compiled together (a read_all in src/cli hid base's from the others).
+Release and the sanitizers' builds compile several files of a module together, in groups that change
+with each new file. So the names in the anonymous namespaces of two files of a module must differ.
+Such a name must also differ from every name that a lower module has in the namespace gpurota: it
+would hide that one from all files that are compiled together (a read_all in src/cli hid base's).
 """
 
 import os
@@ -26,7 +26,7 @@ FUNCTION = re.compile(
     r"]*?[ &*]([a-z]\w*)\(([^;]*)\)(?: const| noexcept)* \{$")
 
 
-# Names of one type: overloads for two of them are the same function twice.
+# Names of one and the same type. Overloads that differ only in these would define a function twice.
 SAME_TYPES = ("Strings", "Words", "std::vector<std::string>")
 
 
@@ -37,8 +37,8 @@ def plain_type(text):
 
 
 def names_of(text):
-    """What a file has in its anonymous namespaces: constants, types, and functions with what they
-    take."""
+    """The names in a file's anonymous namespaces: constants, types, and functions with the types of
+    their parameters."""
     names = set()
     inside = False
     for line in text.splitlines():
@@ -57,7 +57,7 @@ def names_of(text):
     return names
 
 
-# A function as a header declares or defines it, whatever it takes.
+# A function as a header declares or defines it, whatever its parameters.
 DECLARED = re.compile(r"^(?!return|namespace|using|typedef|template|friend)"
                       r"[A-Za-z\[][\w:<>&*\[\], ]*?[ &*]([a-z]\w*)\(")
 NAMESPACE = re.compile(r"^namespace ([\w:]*) ?\{$")
@@ -65,7 +65,8 @@ INCLUDED = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
 def shared_names(text):
-    """What a header has in the namespace gpurota itself; functions without what they take."""
+    """The names that a header has directly in the namespace gpurota; functions without their
+    parameters."""
     names = set()
     inside = []
     for line in text.splitlines():
@@ -82,7 +83,7 @@ def shared_names(text):
 
 
 class Headers:
-    """The headers of src by their names in #include, each read once."""
+    """The headers of src by the names that #include uses, each read once."""
 
     def __init__(self, root):
         self.texts = {}
@@ -94,7 +95,7 @@ class Headers:
         self.names = {name: shared_names(text) for name, text in self.texts.items()}
 
     def reached(self, text):
-        """All headers that a file includes, directly or by others."""
+        """All headers that a file includes, directly or through other headers."""
         seen, left = set(), INCLUDED.findall(text)
         while left:
             name = left.pop()
@@ -105,7 +106,7 @@ class Headers:
 
 
 def check_hidden(module, texts, headers):
-    """`texts`: of the module's files, by path."""
+    """`texts` has the text of each of the module's files, by path."""
     reached = set().union(*(headers.reached(text) for text in texts.values()))
     lower = {}
     for header in sorted(reached):
@@ -121,7 +122,8 @@ def check_hidden(module, texts, headers):
 
 
 def module_of(path):
-    """"src/cli" of "src/cli/run/run.cpp"; None: its files are never compiled together."""
+    """"src/cli" for "src/cli/run/run.cpp"; None for a file that is never compiled together with
+    others."""
     parts = path.replace(os.sep, "/").split("/")
     if parts[0] not in ("src", "sim") or not path.endswith(".cpp") or path.endswith("_test.cpp"):
         return None

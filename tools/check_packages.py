@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds debian/ and the RPMs' spec against what CMake installs. Needs no package tools. Runs as a
+"""Checks debian/ and the RPMs' spec against what CMake installs. Needs no package tools. Runs as a
 test.
 
     tools/check_packages.py [ROOT [STAGE]]     prints each problem; exits 1 if there are any
@@ -21,8 +21,8 @@ import check_layers  # noqa: E402
 
 CONFIGURATION = "packaging/gpurota.toml"
 SPEC = "packaging/rpm/gpurota.spec"
-# Files that are elsewhere in the RPMs than in the Debian packages: see packaging/portable/stage.sh
-# and the preset portable.
+# Files that have another place in the RPMs than in the Debian packages: see
+# packaging/portable/stage.sh and the preset portable.
 RPM_PLACES = {
     "usr/lib/x/gpurota/": "usr/lib/gpurota/",
     "usr/lib/python3/dist-packages/": "usr/share/gpurota/python/",
@@ -30,11 +30,11 @@ RPM_PLACES = {
 }
 # Files that stage.sh adds to those that CMake installs.
 RPM_ONLY = {"usr/lib/systemd/system/gpurota-web.service.d"}
-# Files that the RPMs lack, as the portable build has no gRPC.
+# Files that the RPMs lack, because the portable build has no gRPC.
 DEBIAN_ONLY = re.compile(
     "usr/(sbin/gpurota-(device-plugin|dra)|share/man/man8/gpurota-(device-plugin|dra).8|share/gpurota/kubernetes/.*|"
     "lib/systemd/system/gpurota-device-plugin.service)$")
-# Every Debian system that builds packages has it.
+# Packages that need no mention, because every Debian system that builds packages has them.
 ESSENTIAL_TO_BUILD = {"g++"}
 
 
@@ -53,8 +53,8 @@ def packages(root):
 
 
 def install_lines(root):
-    """Each line of each debian/PACKAGE.install: the package, what it takes, and whether that is in
-    the sources."""
+    """Each line of each debian/PACKAGE.install: the package, the file or pattern that it takes, and
+    whether that is in the sources."""
     for name in sorted(os.listdir(os.path.join(root, "debian"))):
         if name.endswith(".install"):
             for line in lines_of(root, "debian/" + name):
@@ -63,7 +63,8 @@ def install_lines(root):
 
 
 def check_packages(root):
-    """Each package has files, each list has its package, and no two lists take the same."""
+    """Each package has files, each list belongs to a package, and no two lists take the same
+    file."""
     taken = {}
     listed = set()
     for package, what, _ in install_lines(root):
@@ -98,8 +99,8 @@ def check_build_depends(root):
 
 
 def check_configuration(root):
-    """The installed gpurota.toml sets nothing; without its marks it is a file whose settings
-    gpurota.toml(5) describes."""
+    """The installed gpurota.toml sets nothing. With the '#' before each setting removed, it is a
+    valid file, and gpurota.toml(5) describes all its settings."""
     text = read(root, CONFIGURATION)
     try:
         if tomllib.loads(text):
@@ -120,7 +121,7 @@ def names_in(table, named_by_users=("user", "group")):
     for name, value in table.items():
         yield name
         if isinstance(value, dict):
-            # [limits.user.alice]: the name is a user's.
+            # In [limits.user.alice], alice is the name of a user and no setting.
             below = value.values() if name in named_by_users else [value]
             for each in below:
                 yield from names_in(each)
@@ -129,14 +130,15 @@ def names_in(table, named_by_users=("user", "group")):
 def installed_files(stage):
     for folder, _, names in os.walk(stage):
         for name in names:
-            # Where Debian's prefix is; its library folder has one more level, which the lists write
-            # as a pattern.
+            # The path below Debian's prefix. Debian's library folder has one more level, which the
+            # lists write as a pattern.
             path = "usr/" + os.path.relpath(os.path.join(folder, name), stage)
             yield re.sub(r"^usr/lib/gpurota/", "usr/lib/x/gpurota/", path)
 
 
 def spec_lines(root):
-    """Each line of %files: the RPM and what it takes, folders that it only owns left out."""
+    """Each line of %files: the RPM, and the path that the RPM takes. Folders that an RPM only owns
+    are left out."""
     package = None
     for line in lines_of(root, SPEC):
         section = re.match(r"%(\w+) ?(\w*)$", line)
@@ -156,8 +158,8 @@ def rpm_place(path):
 
 
 def check_takers(paths, takers, where):
-    """Each path has one of the takers (a package and what it takes), and each of those takes
-    something."""
+    """Each path is taken by exactly one taker (a package and a pattern), and each taker takes some
+    path."""
     unused = set(takers)
     for path in sorted(paths):
         found = [taker for taker in takers if fnmatch.fnmatchcase(path, taker[1])

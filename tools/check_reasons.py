@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Refuses why somebody waits anywhere but where it belongs. Runs as a test.
+"""Refuses code that makes up why somebody waits, except in its one place. Runs as a test.
 
     tools/check_reasons.py [ROOT]     prints each as file:line: text; exits 1 if there are any
 
-The daemon makes the whole sentence (core/reason.h); clients fill its time in, by one function in
-each language. A second place that makes sentences says something else sooner or later, and a client
-that joins parts of them loses one.
+The daemon makes the whole sentence (core/reason.h); clients only fill in its time, by one function
+in each language. If a second place made sentences, the two would differ sooner or later. If a
+client joined parts of sentences, it would miss the parts that are added later.
 """
 
 import os
@@ -19,11 +19,11 @@ from check_layers import check_whole, source_files  # noqa: E402
 SUFFIXES = (".cpp", ".h", ".ts", ".tsx", ".py")
 MAKERS = ("src/core/reason.h", "src/core/reason.cpp", "src/lease/reason.cpp",
           "src/filler/place_reason.cpp")
-# One for each language.
+# The function that fills in the time, one for each language.
 FILLERS = ("src/client/reason_text.cpp", "src/web/page/reasons.ts", "python/gpurota/reasons.py")
-# Files that find the obstacles on each GPU, which refusal_reason() of lease/reason.h takes.
+# Files that find the obstacles on each GPU, as input for refusal_reason() of lease/reason.h.
 OBSTACLES = ("src/lease/admission.cpp", "src/lease/placement.cpp", "src/lease/planner.cpp")
-# The same reason in another notation.
+# Files that pass on the same reason in another format.
 CARRIERS = ("src/daemon/control/wire_reason.cpp", "src/web/page_json.cpp")
 CLIENTS = ("src/cli/", "src/web/", "src/client/", "src/kube/", "python/gpurota/")
 
@@ -49,12 +49,13 @@ RULES = (
 
 
 def without_comments(text, suffix):
-    """Every newline stays where it was."""
+    """The text without its comments; every newline stays where it was."""
     return COMMENT.get(suffix, C_COMMENT).sub(lambda match: "\n" * match.group(0).count("\n"), text)
 
 
 def is_free(path):
-    """Tests, what is made from the protocol, and what has no reasons."""
+    """Whether a file is exempt: a test, a file made from the protocol, or a module without
+    reasons."""
     return (not path.startswith(("src/", "python/gpurota/"))
             or re.search(r"_test\.(cpp|h)$", path) is not None
             or path == "python/gpurota/types.py"

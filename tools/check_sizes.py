@@ -3,7 +3,7 @@
 
     tools/check_sizes.py [ROOT]      prints what is too long; exits 1 if a function is
 
-A file is an idea, and may be as long as that: a long file is worth a look, and no failure.
+A file may be as long as its one idea needs, so a long file is only reported, not refused.
 
 Function ends are found by indentation, which clang-format guarantees: a body opens on a line that
 ends with "{" and closes with "}" at the same depth as the function's first line.
@@ -30,7 +30,7 @@ CONTINUES = re.compile(r"^\s*.*[,(]$")
 
 
 def functions(lines):
-    """(first line, length) of each function body, lambdas inside one counted with it."""
+    """(first line, length) of each function body; the lambdas inside are counted with it."""
     found = []
     until = -1
     for i, line in enumerate(lines):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Refuses a test that is skipped by who runs it and that tests/expected_skips.txt does not name.
+"""Refuses a test that is skipped for root, or for all other users, and that
+tests/expected_skips.txt does not name.
 
     tools/check_skips.py [ROOT]     prints each such test with its file; exits 1 if there are any
 
-Whoever wrote it has seen it skipped, or has not, by the user that he is; the next one is another.
+The author ran the test either as root or as another user, so one of the two cases went unseen.
 """
 
 import fnmatch
@@ -42,8 +43,8 @@ def skips_by_user(line):
 
 
 def skips_of_bats(name, text):
-    """The same of a file of bats, as `FILE.bats.NAME`: skipped in the case, in setup, or by a
-    function that it calls."""
+    """The cases of a bats file that are skipped for root or for others, as `FILE.bats.NAME`: by the
+    case itself, by setup, or by a function that the case calls."""
     skipping, here, cases = set(), None, []
     for line in text.splitlines():
         if found := BATS_CASE.match(line):

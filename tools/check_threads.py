@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Refuses threads that begin anywhere but in base/threads.cpp. Runs as a test.
+"""Refuses threads that are started anywhere but in base/threads.cpp. Runs as a test.
 
     tools/check_threads.py [ROOT]     prints each as file:line: text; exits 1 if there are any
 
-A std::thread that cannot be had throws, and an exception ends the process; start_thread() returns
-an error. The interposer has its own (threads.cpp there), the simulated driver stands for somebody
-else's library, and tests may do as they like.
+std::thread throws if no thread can be created, and an exception ends the process; start_thread()
+returns an error instead. Exempt are the interposer, which has its own function (threads.cpp there),
+the simulated driver, which stands for somebody else's library, and tests.
 """
 
 import os
@@ -20,7 +20,8 @@ from check_layers import check_each  # noqa: E402
 # The wrapper, and a fake that only tests link.
 MAY = ("src/base/threads.cpp", "src/client/fake_daemon.cpp")
 FREE = ("src/interposer/", "src/testing/", "sim/", "tests/", "bench/", "demo/")
-# A thread with a body, made on the spot or with a name.
+# The start of a thread: a temporary or named std::thread with a function, or another way to start
+# one.
 BEGINS = re.compile(
     r"\bstd::thread\s*(\w+\s*)?[({]\s*[^\s)}]|\bstd::(jthread|async)\b|\bpthread_create\s*\(|make_(unique|shared)<std::thread>")
 MEMBER = re.compile(r"\bstd::thread\s+(\w+)\s*;")
@@ -32,7 +33,7 @@ def lines_of(text, pattern):
 
 
 def check_text(text):
-    """The lines on which a thread begins."""
+    """The lines on which a thread is started."""
     text = blanked(text)
     found = lines_of(text, BEGINS)
     for name in MEMBER.findall(text):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds the walks of ARCHITECTURE.md against the code. Runs as a test.
+"""Checks the walks of ARCHITECTURE.md against the code. Runs as a test.
 
     tools/check_walks.py [ROOT]      prints what is not true; exits 1 if anything is
 
-A walk is a table of steps: its number, the earlier step that it comes from ("–": from outside), a
-file, the function there, and what that step calls it by, or sends it. The function must be defined
-in the file, and both files must have that name: the step that it comes from as a call, if it is the
-function's. Every step comes from one before it and no file is there twice, so no walk has a way
-back; and none has more steps than WALKS says.
+A walk is a table of steps. Each step has its number, the earlier step that it comes from ("–": from
+outside), a file, the function there, and the name by which the earlier step calls it, or that it
+sends. The function must be defined in the file. The name must be found both in the file and in the
+file of the earlier step, there as a call if it is the function's name. A walk has no way back: a
+step comes only from an earlier one, and no file is in it twice. WALKS limits the number of steps.
 """
 
 import os
@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_layers import check_whole  # noqa: E402
 
-# Its heading in ARCHITECTURE.md: the most steps.
+# The heading of each walk in ARCHITECTURE.md, and its greatest number of steps.
 WALKS = {"From `gpurota run` to an allocation": 13, "A switch of turns": 12}
 DOCUMENT = "ARCHITECTURE.md"
 STEP = re.compile(r"^\| (\d+) \| (\d+|–) \| `([^`]+)` \| `([\w:~]+)` \| (?:`(\w+)`|–) \|")
@@ -30,7 +30,7 @@ def read(root, path):
 
 
 def code_of(root, path):
-    """Without comments and includes: what is named there is not used."""
+    """The code without comments and includes, as a name there is not a use."""
     return re.sub(r"//[^\n]*|^\s*#\s*include[^\n]*", "", read(root, path), flags=re.MULTILINE)
 
 
@@ -47,7 +47,7 @@ def steps_of(text, heading):
 
 
 def check_step(root, codes, number, step):
-    """`codes`: of the steps before, by number."""
+    """`codes` has the code of each earlier step, by number."""
     said, origin, path, function, name = step
     if int(said) != number:
         yield "is said to be step %s" % said

@@ -37,7 +37,7 @@ NAMES = {"doorman", "look", "looks", "glimpse", "glimpses", "turnstile", "courie
 MEANT = ("look up",)  # the standard term
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 IDENTIFIER = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]*\b")
-# Comments and strings, which have no identifiers. A shell's strings have: "$name", "$(call)".
+# Comments and strings have no identifiers. Only a shell's strings have: "$name", "$(call)".
 CPP_PROSE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 PYTHON_PROSE = re.compile(r'""".*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*',
                           re.DOTALL)
@@ -45,7 +45,7 @@ SHELL_PROSE = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
 
 
 def comments_of(text, mark):
-    """(line, text) of each comment: lines that follow each other are one."""
+    """(line, text) of each comment. Consecutive lines are one comment."""
     found = []
     begin, parts = 0, []
     for number, line in enumerate(text.split("\n"), 1):
@@ -58,7 +58,7 @@ def comments_of(text, mark):
         if parts:
             found.append((begin, " ".join(parts)))
             parts = []
-        # Behind code. A mark within a string has no blank before and after it.
+        # A comment after code. A mark within a string has no blank before and after it.
         at = line.find(" " + mark + " ")
         if at >= 0:
             found.append((number, line[at + len(mark) + 2:].strip()))
@@ -117,7 +117,7 @@ def sentences_of(name, text):
     return found
 
 
-@functools.lru_cache(maxsize=None)  # a name comes again and again
+@functools.lru_cache(maxsize=None)  # a name occurs many times
 def is_refused(identifier):
     words = " ".join(WORD.findall(identifier)).lower()
     for term in MEANT:
@@ -150,7 +150,7 @@ FINDERS = {"sentences": sentences_of, "names": names_of, "columns": columns_of}
 def folder_of(path):
     parts = path.split("/")
     depth = ROOTS[parts[0]]
-    # src/daemon has a row for each room, a module one for all of it.
+    # Each room of src/daemon and src/interposer has a row; every other module has one row.
     if parts[:2] != ["src", "daemon"] and parts[:2] != ["src", "interposer"]:
         depth = min(depth, 2)
     return "/".join(parts[:-1][:depth])
@@ -203,7 +203,7 @@ def write_table(root, counts):
 
 
 def compare(counts, table):
-    """A line for each count that is not that of the table."""
+    """A line for each count that differs from that of the table."""
     problems = []
     for folder in sorted(set(counts) | set(table)):
         now, before = counts.get(folder, [0] * len(KINDS)), table.get(folder, [0] * len(KINDS))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes of src/cli/commands.toml what gpurota parses with and what tells people of it.
+"""Makes gpurota's parser, help, completions and man page from src/cli/commands.toml.
 
     tools/command_line.py OUT_DIR COMMANDS.toml MAN_TEMPLATE
 
-OUT_DIR/raw.h            a field for what was typed of each option
+OUT_DIR/raw.h            a field for each option, with what the user typed
 OUT_DIR/command_table.cpp  the rows of src/cli/args/command_table.h, with the text of each help
 OUT_DIR/gpurota.bash, _gpurota, gpurota.fish  completions
 OUT_DIR/gpurota.1        the template with @SYNOPSIS@ and @OPTIONS@ filled in
@@ -19,8 +19,7 @@ WIDTH = 79
 COLUMN = 24  # where the text of an option begins
 MARK = "Made by tools/command_line.py from src/cli/commands.toml: edit that."
 # The values of `complete` and `arguments`, besides a list of words: each shell completes them in
-# its own way.
-# `gpurota __complete` knows them
+# its own way. `gpurota __complete` prints those in NAMES.
 NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models", "classes")
 OTHERS = ("files", "directories", "variables", "users", "hosts", "command", "commands")
 OPTION_KEYS = {"called", "letter", "value", "many", "complete", "only", "short", "help", "man"}
@@ -77,7 +76,7 @@ def check_complete(where, complete):
 
 
 class Command:
-    """One that has options of its own: "run", "job add"."""
+    """A command or action that has options of its own: "run", "job add"."""
 
     def __init__(self, name, table, line):
         self.name, self.table = name, table
@@ -156,7 +155,7 @@ class CommandLine:
         return next(each for each in self.parsed if each.name == name)
 
     def takers(self, option):
-        """The commands that take it, as people call them."""
+        """The commands that take the option, by the first word of their names."""
         return list(dict.fromkeys(each.name.split(" ")[0] for each in self.parsed
                                   if option in each.options))
 
@@ -169,7 +168,8 @@ def wrap(text, indent="", first=None):
 
 
 def aligned(left, text, column, indent="  "):
-    """`left`, and `text` from `column` on; a longer `left` has a line of its own."""
+    """`left`, and then `text` from `column` on; a `left` that is too long gets a line of its
+    own."""
     head = indent + left
     if len(head) + 2 > column:
         return [head] + wrap(text, " " * column) if text else [head]
@@ -350,7 +350,7 @@ def bash_value(complete):
 
 
 def bash_values(line):
-    """What stands behind an option that takes a value."""
+    """The case for the word after an option that takes a value."""
     lines = []
     for option in line.options.values():
         if not option.value:
@@ -365,7 +365,7 @@ def bash_values(line):
 
 
 def bash_arguments(line, command):
-    """The case of one command: names that may stand there, and options."""
+    """The case of one command: its options, and the names that it takes as arguments."""
     options = words_of(line, command) + (" --" if command.takes_command() else "")
     if command.arguments == ["gpus"]:
         return ('if [ "${current#-}" = "$current" ]; then _gpurota_gpu_ids "$current"; else '
@@ -534,7 +534,7 @@ def roff(text):
 
 
 def marked(text):
-    """*bold* and _italic_; options are bold by themselves."""
+    """Turns *bold* and _italic_ into fonts; options become bold without a mark."""
     pieces = re.split(
         r"(\*[^*]+\*|(?<!\w)_(?=\S)(?:[^_]|_(?=\w))+?_(?!\w)|(?<![\w-])--[a-z][a-z-]*)", text)
     out = ""

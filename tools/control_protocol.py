@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Makes the C++ of the control protocol from its Varlink files, which are the one place where it is
-written.
+"""Makes the C++ of the control protocol from its Varlink files, which alone define the protocol.
 
     tools/control_protocol.py FOLDER FILE.varlink…     writes the files named in OUTPUTS into FOLDER
 
-A comment that begins with [...] says of the field in front of it what Varlink's types cannot:
+A comment that begins with [...] says about the field before it what Varlink's types cannot express:
 
-    [time]                        text that is a time; so uuid, lease_id, request_id
-    [amount]                      bytes of memory; so count (never negative) and duration (64 bits)
-    [State: free, in_use]         one of these words; the enum State. Later [State] is enough
+    [time]                        text that is a time; likewise uuid, lease_id, request_id
+    [amount]                      bytes of memory; likewise count (never negative) and duration
+                                  (64 bits)
+    [State: free, in_use]         one of these words; makes the enum State. Later uses: [State]
     [note]                        a limit of this name, see below
     [not empty]  [default 1]
 
-What a field is called tells its type, too: see BY_NAME. Several are separated by commas. A comment
-of its own line in front of the interface sets a limit: [limit note: 1024 bytes], [limit command:
-256 items, 8192 bytes]. One in front of a method says what holds of it: [read-only], [tells
-secrets], [web], [administrators may drain GPUs], [named ServiceInfo] (what the struct is called).
+Several annotations are separated by commas. The name of a field may imply its type: see BY_NAME. A
+comment on its own line before the interface sets a limit: [limit note: 1024 bytes], [limit command:
+256 items, 8192 bytes]. A comment before a method says what applies to the method: [read-only],
+[tells secrets], [web], [administrators may drain GPUs], [named ServiceInfo] (the struct's name).
 """
 
 import os
@@ -33,12 +33,13 @@ SCALARS = {"bool": ("bool", "false"), "int": ("int", "0"), "string": ("std::stri
            "uid": ("uid_t", "0"), "pid": ("pid_t", "0"), "Size": ("SizeSpec", "")}
 OF_STRING = ("time", "uuid", "lease_id", "request_id")
 OF_INT = ("amount", "count", "duration", "uid", "pid")
-# The first that fits the name of a field whose Varlink type is `int` or `string`.
+# By the name of a field whose Varlink type is `int` or `string`: its type here. The first match
+# counts.
 BY_NAME = {"int": [(r".*_bytes", "amount"), (r"(.*_)?seconds|.*_ms|.*_us|microseconds", "duration"),
                    (r"uid", "uid"), (r"pids?", "pid")],
            "string": [(r"lease_ids?", "lease_id"), (r"request_id", "request_id"),
                       (r"(.*_)?uuid", "uuid")]}
-# Written by hand: base/bytes.h.
+# Types written by hand, in base/bytes.h.
 BUILT_IN = {"Size"}
 
 TOKEN = re.compile(r"(?P<space>[ "
@@ -52,7 +53,7 @@ class Mistake(Exception):
 class Field:
     def __init__(self, name, text, line):
         self.name, self.line = name, line
-        self.cpp = name + "_" if name == "namespace" else name  # a word of C++
+        self.cpp = name + "_" if name == "namespace" else name  # a C++ keyword
         self.optional = text.startswith("?")
         self.list = "[]" in text
         self.varlink = text.lstrip("?").replace("[]", "")
@@ -95,7 +96,7 @@ class Method:
 
 
 class Protocol:
-    """All interfaces together: names of C++ are in one namespace."""
+    """All interfaces together, because their C++ names are in one namespace."""
 
     def __init__(self):
         self.texts, self.types, self.methods, self.errors = {}, {}, [], []
@@ -108,7 +109,7 @@ class Parser:
         with open(path, encoding="utf-8") as file:
             self.text = file.read()
         self.tokens, self.at = self.tokens_of(), 0
-        self.last = None  # the field that a comment behind it is about
+        self.last = None  # the field that a comment after it describes
 
     def tokens_of(self):
         tokens, at, line, fresh = [], 0, 1, True
@@ -127,7 +128,8 @@ class Parser:
         return tokens
 
     def take(self, wanted=None):
-        """The next token that is no comment; those before it are collected. None at the end."""
+        """The next token that is no comment; the comments before it are collected. None at the
+        end."""
         while self.at < len(self.tokens) and self.tokens[self.at][0] in ("own", "behind"):
             self.comment(*self.tokens[self.at])
             self.at += 1
@@ -146,7 +148,8 @@ class Parser:
         return text
 
     def comment(self, kind, text, _):
-        # One that goes on in the next lines is still about the field, as long as it is in its list.
+        # A comment that continues on the next lines still describes the field, until the field's
+        # list ends.
         if self.last is not None and (kind == "behind" or self.last.comment):
             self.last.comment.append(text)
         else:
@@ -209,7 +212,7 @@ class Parser:
                 self.protocol.limits[name] = found
 
     def judge(self, field):
-        """What the field is in C++: by its annotation, or by its name."""
+        """Decides the C++ type of a field, by its annotation or by its name."""
         text = " ".join(field.comment)
         said = re.match(r"\[([^\]]*)\]", text)
         parts = []
@@ -291,7 +294,7 @@ def struct_of(protocol, struct):
 
 
 def in_order(types):
-    """Each behind those that its fields are of."""
+    """The structs in an order in which each comes after the types of its fields."""
     done, out = set(BUILT_IN), []
 
     def add(struct, above):
@@ -425,7 +428,7 @@ def error_names_h(protocol, sources):
 
 
 def limited_fields(protocol, fields, above=""):
-    """(path, field) of all that have a limit, in structs that are fields, too."""
+    """(path, field) of all fields that have a limit, including those of structs that are fields."""
     found = []
     for field in fields:
         if field.limit or field.not_empty:
@@ -485,7 +488,7 @@ def read(paths):
 
 
 def write(path, text):
-    """If it says something else than before: what is made of it need not be compiled again."""
+    """Writes the file only if its text changes, so that nothing is compiled again without need."""
     file = pathlib.Path(path)
     if not file.exists() or file.read_text(encoding="utf-8") != text:
         file.write_text(text, encoding="utf-8")

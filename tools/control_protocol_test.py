@@ -20,7 +20,7 @@ class ControlProtocol(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def make(self, text):
-        """The made files by name; or, as text, what the mistake is."""
+        """The generated files by name; or, if the text has a mistake, the error message."""
         source = self.folder / "dev.example.varlink"
         source.write_text(HEAD + text)
         said = io.StringIO()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""src/abi/driver_functions.tsv, the one list of the driver's functions, and what the build makes of
-it.
+"""Makes the tables of the build from src/abi/driver_functions.tsv, the one list of the driver's
+functions.
 
     driver_functions.py interposer TSV OUTPUT.h    what libgpurota hooks and calls, and all names
     driver_functions.py gated TSV FOLDER           gated_functions.h and gated_hooks.inc, of the types in
                                                    src/interposer/gate/gated_functions.txt
     driver_functions.py simulator TSV FOLDER       stubs.c, table.c and libcuda.exports of libcuda.so.1
 
-CMake runs it; other scripts import it. The columns are explained at the top of the list itself.
+CMake runs this script; other scripts import it. The columns are explained at the top of the list.
 """
 import collections
 import pathlib
@@ -34,7 +34,8 @@ def parse_row(line):
 
 
 def read_rows(path):
-    """The rows, sorted as strcmp sorts their symbols. ValueError names a row that is wrong."""
+    """The rows, sorted as strcmp sorts their symbols. Raises ValueError, which names the row, if a
+    row is wrong."""
     rows = [parse_row(line) for line in pathlib.Path(path).read_text().splitlines()
             if line and not line.startswith("#")]
     rows.sort(key=lambda row: row.symbol)
@@ -56,7 +57,7 @@ def macro(name, entries):
 
 
 def interposer_table(rows):
-    """A header: the two X lists, and every name with the number of its hook."""
+    """A header with the two X lists, and every name with the number of its hook."""
     hooked = [row for row in rows if row.use == "hook"]
     called = [row for row in rows if row.use == "call"]
     flags = {"legacy": 0, "ptds": 2, "ptsz": 2}
@@ -71,7 +72,7 @@ def interposer_table(rows):
 
 
 def name_pool(rows, number, families):
-    """All names, sorted, as one pool and offsets into it: nothing in it needs relocating, so all
+    """All names, sorted, as one pool and offsets into it. The pool needs no relocation, so all
     processes share its pages."""
     offset, pool, entries = 0, [], []
     for row in rows:
@@ -93,7 +94,7 @@ def write_interposer(rows, path):
 
 
 def read_gated(rows, path):
-    """[(symbol, [types])]. ValueError if it does not agree with the list."""
+    """[(symbol, [types])]. Raises ValueError if the file does not agree with the list."""
     known = {row.symbol: row for row in rows}
     found = []
     for line in pathlib.Path(path).read_text().splitlines():
@@ -109,7 +110,8 @@ def read_gated(rows, path):
 
 
 def gated_hook(row, types):
-    """Its way through the gate: what it is, in which stream, and the driver's function."""
+    """The hook of a function that passes the gate: its class, its stream, and the call of the
+    driver's function."""
     names = [f"a{i}" for i in range(len(types))]
     stream = "nullptr"
     if "CUstream" in types:
@@ -137,8 +139,9 @@ def write_gated(rows, out):
 
 
 def write_simulator(rows, out):
-    """Weak definitions that count and answer NOT_SUPPORTED, which what the simulator implements
-    takes the place of; the table behind cuGetProcAddress; the linker's version script."""
+    """Writes weak definitions that count calls and return NOT_SUPPORTED, for all functions that the
+    simulator does not implement; the table behind cuGetProcAddress; and the linker's version
+    script."""
     out.mkdir(parents=True, exist_ok=True)
     stubs = ["int gpurota_sim_unsupported(const char* name);"]
     stubs += [f'__attribute__((weak, visibility("default"))) int {row.symbol}(void); '

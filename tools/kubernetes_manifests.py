@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes packaging/kubernetes/*.yaml, for who has no Helm, from the chart beside them, with its
+"""Makes packaging/kubernetes/*.yaml, for users without Helm, from the chart beside them, with its
 default values.
 
     tools/kubernetes_manifests.py            writes them
     tools/kubernetes_manifests.py --check    says whether they are as they would be written; runs as a test
 
-It knows the few actions of Helm's templates that the chart has, and refuses others, so that Helm
-makes the same of it: {{- if PATH }}, {{- with PATH }}, {{- end }}, {{ PATH }}, {{ PATH | default
-PATH }}, {{- toYaml PATH | nindent N }}.
+This script knows only the actions of Helm's templates that the chart uses, and refuses all others,
+so that its output is what Helm makes: {{- if PATH }}, {{- with PATH }}, {{- end }}, {{ PATH }},
+{{ PATH | default PATH }}, {{- toYaml PATH | nindent N }}.
 """
 
 import os
@@ -26,10 +26,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(ROOT, "packaging", "kubernetes")
 CHART = os.path.join(FOLDER, "chart")
 NAMESPACE = "gpurota"
-# The purpose of each file, the values that it has beside the default ones, and the templates that
-# it is made of.
+# By file: its purpose, its values other than the default ones, and the templates that it is made
+# of.
 FILES = {
-    # By itself: who deletes what one of the others has made keeps the rest.
+    # The namespace has its own file, so that `kubectl delete -f` of another file keeps it.
     "namespace.yaml": ("The namespace of gpurota, for the other manifests.", {}, ()),
     "dra.yaml": ("gpurota-dra on each node with the label gpurota.dev/node=true, beside a gpurotad "
                  "of the node, for Kubernetes 1.34 or newer.",
@@ -65,11 +65,12 @@ PATH = r"\.[A-Za-z.]*"
 
 
 class Refused(Exception):
-    """The template has something that is not known here."""
+    """The template has something that this script does not know."""
 
 
 def at(dot, path):
-    """A value by its path. What is not there is a mistake; Helm would take it for nothing."""
+    """A value by its path. A missing value is a mistake here, though Helm would treat it as
+    empty."""
     for name in filter(None, path.split(".")):
         if not isinstance(dot, dict) or name not in dot:
             raise Refused("there is no %s" % path)
@@ -83,8 +84,8 @@ TEXT = re.compile(r"(%s)(?: \| default (%s))?" % (PATH, PATH))
 
 
 def check(action, trims):
-    """All that is known here, also where it is not reached. Only what ends up in the text may keep
-    what is before it."""
+    """Refuses unknown actions, also in branches that are not rendered. Only an action that prints a
+    value may keep the white space before it."""
     known = action == "end" or BLOCK.fullmatch(action) or LIST.fullmatch(action)
     if not (known and trims) and not TEXT.fullmatch(action):
         raise Refused("{{ %s }} is none of the actions that are known here" % action)
@@ -131,7 +132,7 @@ def render(template, values, namespace=NAMESPACE):
 
 
 def merged(values, more):
-    """As Helm merges the values of a file into the default ones."""
+    """The values of a file merged into the default ones, as Helm does it."""
     result = dict(values)
     for name, value in more.items():
         result[name] = (merged(result[name], value) if isinstance(value, dict)

@@ -3,10 +3,11 @@
 protocol's Varlink file.
 
     tools/python_types.py            writes it
-    tools/python_types.py --check    says whether it is as it would be written; runs as a test
+    tools/python_types.py --check    says whether the file is up to date; runs as a test
 
-The file is kept in the repository, as pip, editors and mypy read the source tree, where nothing is
-built. Only what the module uses is in it: METHODS. The version is that of CMakeLists.txt.
+The file is kept in the repository, because pip, editors and mypy read the source tree, where
+nothing is built. The file has only the types that the Python module uses (METHODS), and the version
+of CMakeLists.txt.
 """
 
 import json
@@ -54,14 +55,16 @@ def type_of(field):
 
 
 def comment_of(field):
-    """Without the brackets, which are for the C++; but the words of an enum are worth reading."""
+    """The comment without its annotation in brackets, which is for C++. The words of an enum are
+    kept."""
     text = re.sub(r"^\[([^\]]*)\]\s*", lambda said: said.group(1).split(": ", 1)[1] + ". "
                   if ": " in said.group(1) else "", " ".join(field.comment))
     return re.sub(r"\bnull\b", "None", text).strip().rstrip(".")
 
 
 def lines_of(field):
-    """A comment that does not fit behind the field stands in front of it."""
+    """The lines of a field. A comment that does not fit after the field goes on the lines before
+    it."""
     name = field.name + "_" if keyword.iskeyword(field.name) else field.name
     line = "    %s: %s" % (name, type_of(field))
     comment = comment_of(field)
@@ -77,7 +80,7 @@ def class_of(name, fields, doc):
     if doc:
         lines += textwrap.wrap('"""%s"""' % " ".join(doc), WIDTH, initial_indent="    ",
                                subsequent_indent="    ", break_on_hyphens=False) + [""]
-    # those without a default come first
+    # dataclasses want fields without a default first
     for each in sorted(fields, key=lambda field: field.optional):
         lines += lines_of(each)
     return lines + ([] if fields else ["    pass"])

@@ -58,7 +58,7 @@ class Copier {
     if (out || !changing) make_all();
   }
 
-  // GiB/s; the time in which memory is made ready for the next pass does not count.
+  // Returns GiB/s. The time in which memory is made ready for the next pass is not counted.
   double run(double seconds) {
     double spent = 0;
     size_t copied = 0;
@@ -125,7 +125,7 @@ class Copier {
   char* host_[kBlocks * kBlock / kPinned] = {};
 };
 
-// A child that says when it is ready, begins when all are, and says its figure.
+// A child reports when it is ready, begins when all children are ready, and then reports its rate.
 struct Child {
   Child(bool out, bool changing, double seconds) {
     int up[2];

@@ -182,7 +182,7 @@ class Bench:
         self.name = name
         total = json.loads(self.call("status", "--json").stdout)["gpus"][0]["memory_bytes"]
         size = int(total * 0.88)
-        if on_yield == "evict":  # host memory that may be pinned for turns, with room to spare
+        if on_yield == "evict":  # host memory that may be pinned for turns, with a margin
             size = int(min(size, self.most_moved or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.22))
         self.target, memory = (size - (512 << 20)) * 0.9, f"{size >> 20}M"
         env = [w for variable in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if variable in os.environ
@@ -219,8 +219,8 @@ class Bench:
                      + self.call("filler", "logs", self.name).stdout)
         return begun
 
-    # A filler that is moved has prepared host memory. In its first seconds a daemon waits for
-    # programs that have not connected.
+    # A filler that is moved has prepared host memory. A daemon waits in its first seconds for
+    # programs that have not connected yet.
     def mover_on(self):
         begun, pid = self.filler_on(), self.filler_pid()
         ready = until(lambda: host_bytes(pid) > self.target, 60, 0.1)

@@ -47,7 +47,7 @@ class Bench:
         self.dist = os.path.abspath(self.args.dist)
         self.gpurota = f"{self.dist}/bin/gpurota"
         self.work = tempfile.mkdtemp()
-        # Room for two programs of all memory, all of it pinned.
+        # Host memory for all memory of two programs, all of it pinned.
         self.turns_settings = f'host_budget = "{int(self.capacity * 2)}G"\npinned = "100%"\n'
         self.out = os.path.abspath(self.args.out or self.work)
         self.running = []

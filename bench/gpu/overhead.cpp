@@ -1,11 +1,10 @@
 // Measures the overhead of gpurota for a CUDA program: nanoseconds per driver call, as JSON on
 // stdout.
 //
-// A plain driver-API program: it opens libcuda.so.1 as the CUDA runtime does and needs no toolkit.
-// Run it bare and under `gpurota run --memory …` in one session and compare. Also
-// times the driver calls that libgpurota itself makes. Kinds are measured alternately, so that
-// drift affects all alike; each figure is the median of the repetitions. `overhead
-// [REPETITIONS]`.
+// A plain driver-API program, which opens libcuda.so.1 as the CUDA runtime does and needs no
+// toolkit. Run it bare and under `gpurota run --memory …` in one session and compare. Also times
+// the driver calls that libgpurota itself makes. Kinds are measured alternately, so that drift
+// affects all alike; each figure is the median of the repetitions. Usage: `overhead [REPETITIONS]`.
 #include "abi/cuda_abi.h"
 #include "overhead_families.h"
 

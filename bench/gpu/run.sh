@@ -1,6 +1,6 @@
 #!/bin/bash
-# run.sh DIST [ROUNDS]: what gpurota costs on a real GPU, beside the bare driver in the same run,
-# the two interleaved. DIST is what tests/gpu/pack.sh made. Prints a Markdown table for
+# run.sh DIST [ROUNDS]: measures what gpurota costs on a real GPU. The bare driver is measured in
+# the same run, alternately. DIST is what tests/gpu/pack.sh made. Prints a Markdown table for
 # bench/RESULTS.md.
 set -euo pipefail
 dist=$(readlink -f "${1:?usage: run.sh DIST [ROUNDS]}")
@@ -21,7 +21,7 @@ under() { # under KIND COMMAND…
     exclusive) "$dist/bin/gpurota" run -- "${@:2}" ;;
   esac
 }
-# The order changes from round to round, so that a drift of the machine favours none.
+# The order changes from round to round, so that drift affects all kinds alike.
 kinds=(bare gpurota exclusive)
 for round in $(seq "$rounds"); do
   for i in 0 1 2; do

@@ -33,7 +33,8 @@ def server(name, gib, time_s, swap=True, options=()):
 
 
 def together(programs, *meanwhile):
-    """The output of each. All run for the same time, so none is alone for long."""
+    """The output of each program. All run for the same time, so that no program is alone for
+    long."""
     return run_together(programs, *meanwhile)[1]
 
 

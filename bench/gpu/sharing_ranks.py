@@ -35,7 +35,8 @@ def rank(number, seconds, gib, port, ready, go, results):
             wrong += int(part.min().item() != 2.0 * rounds + 1
                          or part.max().item() != 2.0 * rounds + 1 or b[0, 0].item() != 2048.0)
         rounds += 1
-        goes_on.fill_(1.0 if number != 0 or time.monotonic() < until else -1.0)  # the first rank decides the end
+        # Only rank 0 decides.
+        goes_on.fill_(1.0 if number != 0 or time.monotonic() < until else -1.0)
         torch.distributed.broadcast(goes_on, 0)
     wrong += sum(p.min().item() != float(i)
                  or p.max().item() != float(i) for i, p in enumerate(held))

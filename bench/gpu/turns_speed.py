@@ -94,7 +94,7 @@ def pinning():
                     options=["--nonblock", "--memory", "17G"])
     steps.wait_ready()
     first = bench.turns()["leases"][0]["lease_id"]
-    seen = []  # (time, bytes that are pinned for it)
+    seen = []  # (time, bytes pinned for the lease)
 
     def watch(seconds):
         end = time.time() + seconds

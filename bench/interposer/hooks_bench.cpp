@@ -1,8 +1,6 @@
 // Measures the overhead of libgpurota on a driver call: the hooks in this process, on a driver that
-// does nothing.
-//
-// So the figures are gpurota's cost alone. bench/gpu/overhead.cpp measures the total on a real
-// driver.
+// does nothing. The figures are gpurota's cost alone; bench/gpu/overhead.cpp measures the total on
+// a real driver.
 #include "abi/page.h"
 #include "interposer/account/headroom.h"
 #include "interposer/account/state.h"
@@ -14,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// In libgpurota the assembly defines these.
+// Pointers that the assembly defines in libgpurota.
 void* (*gpurota_real_dlsym)(void*, const char*) = nullptr;
 void* (*gpurota_real_dlvsym)(void*, const char*, const char*) = nullptr;
 void* (*gpurota_real_dlmopen)(long, const char*, int) = nullptr;
@@ -79,7 +77,7 @@ void set_up() {
   install(kFn_cuStreamIsCapturing, is_capturing);
   install(kFn_cuLaunchKernel, launch);
   g_driver_found.store(true);
-  if (!active()) std::abort();  // without this the hooks do nothing
+  if (!active()) std::abort();  // the hooks do nothing unless active
   State& s = state();
   if (s.attached.exchange(1) != 0) return;
   s.page.store(&page);

@@ -1,10 +1,10 @@
-"""What libgpurota.so adds to the start of a program, and to its memory: each kind of program with
-and without it, in turns.
+"""Measures what libgpurota.so adds to the start of a program, and to its memory: each kind of
+program with and without the library, alternately.
 
     gpurota run --memory 4G -- python3 startup.py START_PROBE [ROUNDS]
 
-Under a lease, as the daemon's part counts. Aims: 2 ms for a program that uses CUDA, 300 µs for one
-that does not, 256 KiB of memory.
+Run this under a lease, so that the daemon's part counts. Aims: 2 ms for a program that uses CUDA,
+300 µs for one that does not, 256 KiB of memory.
 """
 import os
 import statistics

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes the image for Kubernetes from the packages: make_image.sh FOLDER IMAGE.tar
 #
-# FOLDER has the packages. Called by make_packages.sh and make_release.sh where their libraries are.
+# FOLDER has the packages. make_packages.sh and make_release.sh call this script on the system that
+# has the libraries of the packages' programs.
 set -eu
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 version=$(python3 -B "$here/tools/version.py")

@@ -6,8 +6,9 @@
 # The options are those of packaging/make_packages.sh; IMAGE.tar needs --kubernetes. FOLDER gets the
 # packages for ARCHITECTURE (arm64), IMAGE.tar becomes an image of the plugins for Kubernetes. Both
 # are built in a fresh Debian 12 of this machine's processor, by its own tools and with a compiler
-# and libraries for the other; that Debian is in a temporary folder and gone afterwards, and nothing
-# of this system is changed. WORK keeps what was compiled, for the next time. Needs mmdebstrap and a
+# and libraries for the other. The fresh Debian is in a temporary folder, which is removed
+# afterwards; nothing of this system is changed. WORK keeps what was compiled, for the next time.
+# Needs mmdebstrap and a
 # mirror (MIRROR names another); root, or subordinate users (/etc/subuid). Called by ./dev package
 # --arch and ./dev image --arch.
 set -euo pipefail
@@ -31,20 +32,20 @@ command -v mmdebstrap >/dev/null || die "mmdebstrap is not there (package mmdebs
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-chmod 755 "$stage" # the root of a user namespace is another user
+chmod 755 "$stage" # another user, the root of a user namespace, must be able to enter
 mkdir -p "$folder" "$work/ccache" "$stage/build" "$stage/packages"
 chmod 777 "$stage/packages"
 "$here/packaging/copy_sources.sh" "$stage/build/sources"
 
-# The page is the same for all processors, and npm would be some hundred packages more: the sources
-# get a bundle.
+# The bundle of the page is made here, because it is the same for all processors, and npm in the
+# other Debian would need some hundred more packages.
 if [[ " ${options[*]} " != *" --without-page "* ]]; then
   sources=$stage/build/sources
   python3 -B "$sources/tools/build_page.py" "$sources/src/web/page" "$work/page" --bundle
 fi
 if [[ " ${options[*]} " != *" --kubernetes "* ]]; then profiles+=,pkg.gpurota.nokubernetes; fi
 
-# In the other Debian, as its root: what debian/control says, and the build.
+# Runs in the other Debian, as its root: installs what debian/control asks for, and builds.
 cat >"$stage/build/run" <<END
 #!/bin/sh
 set -e

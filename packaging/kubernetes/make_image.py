@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Makes an image for containers of programs of this machine, without a registry, a daemon or root.
+"""Makes a container image of programs of this machine, without a registry, a daemon or root.
 
     make_image.py OUT.tar NAME:TAG PROGRAM…
 
 The image has the programs in /usr/sbin (libgpurota.so where gpurotad expects it), the libraries
-that they need, and the list from which scanners learn their packages; no shell. OUT.tar is an OCI
-layout, which `ctr images import`, `podman load`, `skopeo` and `docker load` (25 or newer) take. The
-same files give the same bytes: times are SOURCE_DATE_EPOCH (default: 0), and everything belongs to
-root.
+that they need, and the list from which scanners learn their packages. The image has no shell.
+OUT.tar is an OCI layout, which `ctr images import`, `podman load`, `skopeo` and `docker load` (25
+or newer) take. The same files give the same bytes: times are SOURCE_DATE_EPOCH (default: 0), and
+everything belongs to root.
 
-Libraries come from where the dynamic linker finds them here, so build on the oldest system that the
-image may be of: Debian. Of programs for another processor they are those of Debian's folder for it
-(/usr/lib/aarch64-linux-gnu), as a cross build has them; that takes readelf.
+Libraries are those that the dynamic linker finds on this machine, so the image is of this machine's
+system: build on the oldest supported one, Debian. For programs of another processor, the libraries
+are those in Debian's folder for that processor (/usr/lib/aarch64-linux-gnu), where a cross build
+has them; finding these needs readelf.
 """
 
 import gzip
@@ -28,7 +29,7 @@ import time
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 MACHINES = {62: "x86_64", 183: "aarch64"}  # of ELF's header
-# Where pods mount what is the machine's: a read-only image must have the places.
+# Mount points for the machine's folders. The read-only image must have all of them.
 FOLDERS = ("etc/gpurota", "host", "proc", "run/gpurota", "sys", "tmp", "var/lib/gpurota",
            "var/lib/gpurota-library", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes",
            "var/lib/kubelet", "var/run/cdi")
@@ -58,7 +59,7 @@ def output_of(*command):
 
 
 def machine_of(program):
-    """As uname says it; None of what is not a program of 64 bits."""
+    """The processor as uname names it; None if `program` is not a 64-bit ELF file."""
     with open(program, "rb") as file:
         head = file.read(20)
     return (MACHINES.get(int.from_bytes(head[18:20], "little"), "that processor")
@@ -84,7 +85,8 @@ def foreign_libraries_of(program, machine):
 
 
 def libraries_of(program):
-    """Path by the name that the program knows: what it is linked to, and the dynamic linker."""
+    """Finds the libraries of a program and its dynamic linker: the real path by the path that the
+    program knows."""
     machine = machine_of(program)
     if machine and machine != os.uname().machine:
         return foreign_libraries_of(program, machine)
@@ -100,10 +102,11 @@ def libraries_of(program):
 
 
 def packages_of(paths):
-    """Debian's packages, with what dpkg says of each; of what belongs to none, nothing."""
+    """Debian's packages that have these paths, with what dpkg says of each; a path that belongs to
+    no package is skipped."""
     packages = {}
     for path in sorted(set(paths)):
-        for name in (path, path.removeprefix("/usr")):  # before the two were merged
+        for name in (path, path.removeprefix("/usr")):  # the path without merged /usr
             try:
                 package = output_of("dpkg-query", "-S", name).split(": ")[0].split(",")[0]
             except (Mistake, FileNotFoundError):
@@ -114,8 +117,8 @@ def packages_of(paths):
 
 
 def write_tar(tar, entries, when):
-    """Sorted and without what differs between two builds; `entries`: mode and bytes by name, or
-    None for a folder."""
+    """Writes the entries sorted, without anything that differs between two builds. `entries` has
+    mode and bytes by name, or None for a folder."""
     for name in sorted(entries):
         info = tarfile.TarInfo(name)
         info.mtime, info.uname, info.gname = when, "root", "root"

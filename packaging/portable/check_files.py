@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Holds each program and library of an installed tree against what all supported systems have.
+"""Checks that the programs and libraries of an installed tree run on all supported systems.
 
     packaging/portable/check_files.py STAGE     prints each problem and exits 1, or prints the oldest glibc that is enough
 
-What is needed at load time is in the lists below, in versions that Ubuntu 20.04, Debian 11 and RHEL
-9 have; no C++ symbol goes in or out of a library. Needs readelf and nm. Called by make_portable.sh.
+A program may need at load time only the libraries in the lists below, in versions that Ubuntu
+20.04, Debian 11 and RHEL 9 have. A library neither needs nor offers a C++ symbol. Needs readelf and
+nm. Called by make_portable.sh.
 """
 
 import os
@@ -14,7 +15,7 @@ import sys
 
 EVERYWHERE = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2",
               "ld-linux-aarch64.so.1"}
-# The rest by the programs that may need it.
+# The libraries that a file may need, by its name; all other files may need those of EVERYWHERE.
 ALLOWED = {
     "gpurotad": EVERYWHERE | {"libsystemd.so.0", "libacl.so.1"},
     "gpurota-keeper": EVERYWHERE | {"libsystemd.so.0"},
@@ -78,12 +79,13 @@ def check_versions(path):
 
 
 def check_symbols(path):
-    """No name of the C++ library is needed or offered: a program may have another one."""
+    """No name of the C++ library is needed or offered, as the program that loads this library may
+    have another C++ library."""
     for line in lines("nm", "-D", path):
         kind, symbol = line.split()[-2:]
         if (symbol.startswith(("_ZS", "_ZNS", "_ZNKS", "__cxa_", "__gxx_", "_Unwind_"))
             and kind.upper() not in "VW"):
-            # The C library's own, which has nothing to do with C++.
+            # These are names of the C library itself, which have nothing to do with C++.
             if symbol.partition("@")[0] not in ("__cxa_finalize", "__cxa_atexit",
                                                 "__cxa_thread_atexit_impl"):
                 yield "%s %s" % ("needs" if kind == "U" else "offers", symbol)

@@ -47,7 +47,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 root=${root%/}
-# Where the copy of this script is that was installed.
+# An installed copy of this script finds the prefix from its own place.
 if [ -z "$prefix" ] && [ ! -d "$files" ] && [ "${here%/share/gpurota}" != "$here" ]; then
   prefix=${here%/share/gpurota}
   prefix=${prefix#"$root"}
@@ -63,7 +63,7 @@ case $root in '' | /*) ;; *) die "--root '$root': give a folder by its whole pat
 
 base=$root$prefix
 list=$base/share/gpurota/installed
-folders=$base/share/gpurota/folders # those that were not there before
+folders=$base/share/gpurota/folders # folders that this installation has made
 case $prefix in /usr | /usr/local) units=$prefix/lib/systemd/system ;; *) units=/etc/systemd/system ;; esac
 is_root() { [ "$(id -u)" = 0 ]; }
 # Whether there is a systemd to talk to; in a chroot or an image there is none.
@@ -103,8 +103,8 @@ check() {
   fi
 }
 
-# make_folder FOLDER: a path of the installed system, with the folders above it. Which are new is
-# written down once there is a place.
+# make_folder FOLDER: makes a path of the installed system, with the folders above it. The new
+# folders are listed as soon as the folder of the list is there.
 make_folder() {
   if [ -d "$root$1" ]; then return; fi
   make_folder "$(dirname "$1")"
@@ -117,8 +117,8 @@ $new_folders"
   fi
 }
 
-# put MODE FROM TO: by a rename, and onto the lists: on the old one, too, in case this installation
-# is interrupted. TO is a path of the installed system.
+# put MODE FROM TO: puts a file into its place by a rename, and its name into both lists: the new
+# one and the one that an interrupted installation leaves. TO is a path of the installed system.
 put() {
   make_folder "$(dirname "$3")"
   say "$3" | tee -a "$list" >>"$list.new"
@@ -139,7 +139,8 @@ put_tree() {
   put 755 "$0" "$prefix/share/gpurota/install.sh"
 }
 
-# Units name the programs where they are; all else finds its parts beside itself.
+# Only the units name paths of programs; all other files find gpurota's parts relative to
+# themselves.
 put_units() {
   for unit in gpurotad.service gpurotad.socket gpurota-web.service gpurota-web.socket \
     gpurota-web.service.d/group.conf; do
@@ -169,7 +170,7 @@ make_accounts() {
     say "install.sh: could not make the user gpurota-notify, so gpurotad cannot send notices; continuing"
 }
 
-# Files that an older gpurota had and this one has not.
+# Removes files that an older gpurota had and this one does not have.
 remove_outdated() {
   if [ -e "$list" ]; then
     while IFS= read -r file; do
@@ -195,7 +196,7 @@ serve() {
     return
   fi
   systemctl daemon-reload
-  # As after an upgrade of a package: who waits in the socket is answered by the new daemon.
+  # As after an upgrade of a package, the new daemon answers the clients that wait at its socket.
   systemctl try-restart gpurotad.service gpurota-web.service
   if [ "$start" = yes ]; then
     systemctl enable gpurotad.socket gpurotad.service
@@ -224,8 +225,8 @@ install_all() {
   serve
 }
 
-# As the Debian package does it: without the daemon nobody could end what it has started, nor open
-# GPUs under strict access.
+# Stops the daemon too, as the Debian package does: without gpurotad nobody could end the jobs that
+# the daemon has started, or open GPUs under strict access.
 stop_all() {
   if has_systemd; then
     systemctl disable --now gpurotad.socket gpurotad.service gpurota-web.socket \
@@ -271,8 +272,9 @@ uninstall_all() {
   [ -w "$list" ] || die "cannot write below $base: become the user who has installed gpurota there"
   stop_all
   copy=$(mktemp)
-  [ ! -e "$folders" ] || LC_ALL=C sort -ru "$folders" >"$copy" # `./dev install` has not written it
-  # With what an interrupted installation has left.
+  # `./dev install` writes no list of folders.
+  [ ! -e "$folders" ] || LC_ALL=C sort -ru "$folders" >"$copy"
+  # Removes also the files that an interrupted installation has left.
   while IFS= read -r file; do rm -f -- "$root$file" "$root$file.gpurota-new"; done <"$list"
   rm -f "$list" "$list.new" "$list.files" "$list.unit" "$folders"
   if has_systemd; then

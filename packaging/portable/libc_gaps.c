@@ -15,7 +15,8 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// glibc 2.32: true while there is but one thread, for which libstdc++ counts references without atomics. "No" is always right.
+// glibc 2.32: true while there is only one thread; libstdc++ then counts references without
+// atomics. "No" is always right.
 HIDDEN char __libc_single_threaded = 0;
 
 // glibc 2.36: a random number, for std::random_device. The function cannot fail, so where the
@@ -28,8 +29,9 @@ HIDDEN uint32_t arc4random(void) {
   return number;
 }
 
-// glibc 2.35: which object an address is in, and where its table of exceptions is. The fields as <dlfcn.h> has them there, of which
-// libgcc reads dlfo_eh_frame and dlfo_eh_dbase; the latter is null on all machines but 32-bit x86.
+// glibc 2.35: which object an address is in, and where its table of exceptions is. The fields are
+// as <dlfcn.h> has them in that version. libgcc reads only dlfo_eh_frame and dlfo_eh_dbase; the
+// latter is null on all machines but 32-bit x86.
 struct found_object {
   unsigned long long dlfo_flags;
   void* dlfo_map_start;
@@ -60,12 +62,13 @@ static int find_address(struct dl_phdr_info* object, size_t size, void* context)
     if (part->p_type == PT_LOAD && search->address - start < part->p_memsz) is_inside = 1;
   }
   if (!is_inside) return 0;
-  if (table == NULL) return -1;  // as glibc does: there is nothing to unwind by
+  if (table == NULL) return -1;  // as glibc does: nothing to unwind by
   *search->found = (struct found_object){.dlfo_eh_frame = table};
   return 1;
 }
 
-// As libgcc did for itself before glibc had it: through all objects, under the lock of the loader.
+// Searches all objects under the lock of the loader, as libgcc did before glibc had
+// _dl_find_object.
 HIDDEN int _dl_find_object(void* address, struct found_object* found) {
   struct search search = {(uintptr_t)address, found};
   return dl_iterate_phdr(find_address, &search) == 1 ? 0 : -1;

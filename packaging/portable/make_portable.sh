@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes what other distributions install: make_portable.sh FOLDER BUILD [JOBS]
+# Makes the packages for other distributions: make_portable.sh FOLDER BUILD [JOBS]
 #
 # FOLDER gets gpurota-VERSION-x86_64.tar.xz, the RPMs of the same programs,
 # gpurota-VERSION-x86_64.spdx.json (what is linked in, from where and under which licence) and
@@ -12,7 +12,7 @@ machine=x86_64
 version=$(python3 -B "$here/tools/version.py")
 name=gpurota-$version-$machine
 export GPUROTA_SYSROOT=$build/sysroot
-# All times in the packages, as in Debian's.
+# All files in the packages have this time, as in Debian's packages.
 SOURCE_DATE_EPOCH=$(date -u -d "$(sed -n 's/^ -- .*>  //p' "$here/debian/changelog" | head -n 1)" +%s)
 export SOURCE_DATE_EPOCH
 
@@ -20,21 +20,21 @@ die() { printf 'portable: %s\n' "$*" >&2; exit 1; }
 
 compile() {
   "$here/packaging/portable/sysroot.sh" "$GPUROTA_SYSROOT"
-  # Updated libraries may have older times than what was built with those before: nothing of that is
-  # kept.
+  # The old build is discarded when libraries were updated. Their files may have older times than
+  # the objects built with the previous ones, so the build would not see the change.
   cmp -s "$GPUROTA_SYSROOT/made-by" "$build/built-with" || rm -rf "$build/build"
   cp "$GPUROTA_SYSROOT/made-by" "$build/built-with"
   cmake -S "$here" --preset portable -B "$build/build" --log-level=NOTICE ||
     die "cmake could not configure $build/build"
   cmake --build "$build/build" -j "$jobs"
-  # The library is the same in kind as Debian's, and held to the same.
+  # The library must pass the same test as Debian's.
   python3 -B "$here/tests/interposer/library_test.py" "$build/build/lib/libgpurota.so" \
     "$here/src/abi/driver_functions.tsv" \
     "$here/src/interposer/account/nvml.h" || die "libgpurota.so is not what it should be: see above"
 }
 
-# stage FOLDER PREFIX: as stage.sh, with the notices of what is linked in; and holds it against what
-# all systems have.
+# stage FOLDER PREFIX: does what stage.sh does, adds the notices of what is linked in, and checks
+# that the files run on all supported systems.
 stage() {
   rm -rf "$1"
   "$here/packaging/portable/stage.sh" "$build/build" "$1" "$2"

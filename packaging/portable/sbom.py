@@ -7,8 +7,8 @@
 
 STAGE is the installed tree and BUILD the build that it is of: the archives are read from the
 linker's maps, the headers from what ninja has recorded, and their packages and versions from dpkg
-(of SYSROOT, and of this system for the compiler). FOLDER gets the notices that their licences ask
-to be given along. Prints the document. Called by make_portable.sh.
+(of SYSROOT, and of this system for the compiler). FOLDER gets the notices that the licences require
+to be distributed. Prints the document. Called by make_portable.sh.
 """
 
 import argparse
@@ -23,9 +23,9 @@ import subprocess
 import sys
 import uuid
 
-# The licence that each source package states for the part that ends in a program, in SPDX's words,
-# and a word of its copyright file by which a change is noticed. A package that is linked in and not
-# here is an error: read its licence first.
+# By source package: the licence of the part that ends in a program, in SPDX's words, and a word of
+# the package's copyright file. A changed licence is noticed when that word is missing. A package
+# that is linked in and not listed here is an error: read its licence first.
 LICENCES = {
     "sqlite3": ("blessing", "public-domain"),
     "ncurses": ("X11-distribute-modifications-variant AND BSD-3-Clause", "MIT/X11"),
@@ -40,7 +40,7 @@ LICENCES = {
     "linux": ("GPL-2.0-only WITH Linux-syscall-note", "syscall"),
     "libxcrypt": ("LGPL-2.1-or-later", "Lesser"),
 }
-# Their headers only describe what is called at run time.
+# Packages whose headers only describe functions that are called at run time.
 ONLY_CALLED = {"systemd", "acl", "linux", "libxcrypt"}
 
 
@@ -58,7 +58,7 @@ def read(path):
 
 
 class Packages:
-    """Which package a file is of: one of the sysroot, or one that is installed here."""
+    """Finds the package of a file, which is in the sysroot or installed on this system."""
 
     def __init__(self, sysroot):
         self.sysroot = sysroot
@@ -75,7 +75,7 @@ class Packages:
                            "architecture": architecture, "root": root}
 
     def learn(self, paths):
-        """Asks dpkg once about all those that are installed here."""
+        """Asks dpkg once about all paths that belong to this system."""
         real = {os.path.realpath(path) for path in paths}
         mine = sorted(path for path in real if path.startswith(("/usr/", "/lib"))
                       and not path.startswith(self.sysroot))
@@ -89,7 +89,7 @@ class Packages:
             self.add(line, "/")
 
     def find(self, path):
-        """The package of a file; None for what is the project's own."""
+        """The package of a file; None for a file of the project itself."""
         real = os.path.realpath(path)
         inside = os.path.relpath(real, self.sysroot)
         return self.owners.get(inside if not inside.startswith("..") else real)
@@ -191,7 +191,7 @@ def package_entry(packages, name):
 
 
 def in_page(build):
-    """What npm has brought into the web page of gpurota-web, if it has one: name → version and
+    """The packages from npm in the web page of gpurota-web, if it has one: name → version and
     licence."""
     folder = os.path.join(build, "src", "web", "page")
     made = os.path.join(build, "generated", "web", "page_assets.cpp")

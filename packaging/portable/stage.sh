@@ -1,9 +1,8 @@
 #!/bin/bash
 # Lays out what other distributions install: stage.sh BUILD FOLDER PREFIX
 #
-# FOLDER gets the files of BUILD (a build folder) as a system would have them that installs below
-# PREFIX, with /etc/gpurota. Called by
-# make_portable.sh, and by tests/packages/portable_install.sh.
+# FOLDER gets the files of BUILD (a build folder) in the places of a system that installs below
+# PREFIX, with /etc/gpurota. Called by make_portable.sh and tests/packages/portable_install.sh.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 build=$1 folder=$2 prefix=$3

@@ -2,16 +2,17 @@
 # Makes a folder of old headers and libraries to build against: sysroot.sh FOLDER
 #
 # FOLDER gets what programs find at run time (the C library, libsystemd, libacl) from Debian 11, the
-# oldest whose packages are on the mirrors, and what is linked in from Debian 12. Its packages.tsv
-# and files.tsv are for sbom.py. Needs apt and its mirror (MIRROR names another), gcc, no root;
-# changes nothing of this system. A folder that this script has made is left as it is, unless there
-# are newer packages. Called by make_portable.sh.
+# oldest whose packages are on the mirrors, and what is linked in from Debian 12.
+# FOLDER/packages.tsv and FOLDER/files.tsv are for sbom.py. Needs apt and its mirror (MIRROR names
+# another), gcc, no root; changes nothing of this system. A folder that this script has made is left
+# as it is, unless there are newer packages. Called by make_portable.sh.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 folder=$(realpath -m "$1")
 mirror=${MIRROR:-http://deb.debian.org}
 old=(libc6 libc6-dev linux-libc-dev libcrypt-dev libsystemd0 libsystemd-dev libacl1 libacl1-dev)
-# Archives and headers that end in the programs: those that the Debian packages are built with.
+# Packages whose archives and headers become part of the programs: the same as in the Debian
+# packages.
 # libtinfo6 has the licence of ncurses.
 linked=(libsqlite3-dev libncurses-dev libtinfo6 libfmt-dev libtomlplusplus-dev libexpected-dev \
   nlohmann-json3-dev)
@@ -24,7 +25,7 @@ command -v apt-get >/dev/null ||
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/packages" "$work/root"
-: >"$work/status" # so that what is installed here plays no part
+: >"$work/status" # so that packages installed on this system are not considered
 for suite in bullseye bookworm; do
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror/debian $suite main"
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror/debian-security $suite-security main"
@@ -35,7 +36,7 @@ apt=(-q -o "Dir::Etc::SourceList=$work/sources" -o Dir::Etc::SourceParts=/dev/nu
     -o Acquire::Check-Valid-Until=false)
 if [ "$(id -u)" = 0 ]; then apt+=(-o APT::Sandbox::User=root); fi
 
-# newest SUITE PACKAGE…: each as NAME=VERSION, from the suite or its security updates.
+# newest SUITE PACKAGE…: prints each as NAME=VERSION, from the suite or its security updates.
 newest() {
   local suite=$1 name
   shift
@@ -47,7 +48,7 @@ newest() {
   cat "$work/$suite"
 }
 
-# Ends this script where nothing is to be done, also without a network.
+# Ends this script if the folder is up to date, or if that cannot be checked without a network.
 check_for_updates() {
   local scripts
   scripts=$(cat "$here/sysroot.sh" "$here/libc_gaps.c" | sha256sum)
@@ -79,7 +80,7 @@ unpack() {
   done >"$work/root/packages.tsv"
 }
 
-# Links of packages lead to the root of the system; here they stay in the folder.
+# Makes the packages' absolute links relative, so that they stay in the folder.
 turn_links() {
   local link target
   while IFS= read -r link; do
@@ -88,8 +89,8 @@ turn_links() {
   done < <(find "$work/root" -type l)
 }
 
-# Libraries that a package has as an archive are linked in: without the shared one the linker has no
-# choice. fmt has none, and is used as headers.
+# Removes shared libraries so that the linker takes the archives of the same packages. fmt's CMake
+# and pkg-config files are removed as well, so that fmt is used as headers.
 keep_archives() {
   local libraries
   libraries=$(echo "$work"/root/usr/lib/*-linux-gnu)

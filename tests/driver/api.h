@@ -1,6 +1,6 @@
 // The small framework of the conformance checks: programs for the driver API that check the
-// simulated driver here and run unchanged on a real one. One thread, except for what a check
-// starts.
+// simulated driver here and run unchanged on a real one. One thread, except for threads that a
+// check starts.
 #pragma once
 
 #include "abi/nvml_abi.h"

@@ -1,6 +1,6 @@
-// Calls that programs make beside their captures, and in them, without invalidating them. A library
-// between a program and the driver must keep these habits legal. abi/captures.tsv lists what the
-// driver does for each call.
+// Calls that programs make during their captures, inside and outside of them, without invalidating
+// them. A library between a program and the driver must keep these habits legal. abi/captures.tsv
+// lists the driver's behaviour for each call.
 #include "tests/driver/api.h"
 
 #include <atomic>
@@ -39,7 +39,7 @@ bool fills(CUgraph graph, CUstream stream, CUdeviceptr p, std::uint32_t value) {
   return done && first == value && last == value;
 }
 
-// Allocates from a pool and frees, so that the pool has memory to look at.
+// Allocates from a pool and frees, so that the pool has memory to report.
 CUresult use_a_pool(CUstream stream) {
   CUdeviceptr p = 0;
   CUresult result = cuMemAllocAsync(&p, kMiB, stream);
@@ -110,7 +110,7 @@ DRIVER_CHECK(who_is_relaxed_allocates_and_frees_during_a_capture) {
   });
 }
 
-// NVIDIA's sample graphMemoryNodes does this.
+// NVIDIA's sample graphMemoryNodes destroys such a stream.
 DRIVER_CHECK(a_stream_that_joined_a_capture_may_be_destroyed_before_its_end) {
   const WithContext with;
   CUdeviceptr p = 0;

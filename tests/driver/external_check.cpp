@@ -18,7 +18,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kSize = 64 * kMiB;
 constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-// Looked up on use: few programs need them.
+// Looked up on use, because few programs need these functions.
 struct Functions {
   CUresult (*import)(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*) =
       function<CUresult(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*)>(
@@ -60,7 +60,8 @@ CUDA_EXTERNAL_MEMORY_BUFFER_DESC range(std::size_t offset, std::size_t size) {
 // Where a part may be mapped: a real driver maps dedicated imported memory only as a whole.
 std::size_t part_begins(std::size_t offset) { return is_simulated() ? offset : 0; }
 
-// Memory with its own mapping, to see what the importer sees, and a descriptor of the memory.
+// Memory with a mapping of its own, which shows what the importer sees, and a descriptor of the
+// memory.
 struct Exported {
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr at = 0;
@@ -148,7 +149,7 @@ DRIVER_CHECK(external_memory_of_another_process_is_its_makers_and_lives_as_long_
     EXPECT_OK(cuMemsetD32_v2(at, 0x5eed0004U, 1));
     EXPECT_OK(cuCtxSynchronize());
     EXPECT_SAME(::write(sockets[0], &word, 1), 1);
-    EXPECT_SAME(::read(sockets[0], &word, 1), 1);  // its maker has freed it
+    EXPECT_SAME(::read(sockets[0], &word, 1), 1);  // the maker has freed the memory
     EXPECT_OK(cuMemcpyDtoH_v2(&seen, at, 4));
     EXPECT_SAME(seen, 0x5eed0004U);
     EXPECT_SAME(free_bytes(), before);
@@ -191,7 +192,7 @@ DRIVER_CHECK(a_mapped_buffer_shows_the_same_bytes_and_is_counted_once) {
   EXPECT_TRUE(exported.let_go());
   EXPECT_SAME(before - free_bytes(), kSize);
   EXPECT_OK(cuMemFree_v2(two));
-  EXPECT_SAME(before - free_bytes(), kSize);  // the imported object still holds it
+  EXPECT_SAME(before - free_bytes(), kSize);  // the imported object still keeps the memory
   EXPECT_OK(functions.destroy(external));
   EXPECT_SAME(free_bytes(), before);
 }
@@ -247,7 +248,8 @@ DRIVER_CHECK(external_memory_of_other_systems_and_wrong_handles_are_refused) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   desc = described(nothing);
   EXPECT_TRUE(functions.import(&external, &desc) != CUDA_SUCCESS);
-  // The driver owns a descriptor only if it accepts it; 580.159 also closes one that it refuses.
+  // The driver owns a descriptor only if it accepts the descriptor; 580.159 also closes a refused
+  // one.
   if (is_simulated()) EXPECT_SAME(::close(nothing), 0);
 }
 

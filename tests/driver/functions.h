@@ -161,11 +161,11 @@ DRIVER_FUNCTIONS(DRIVER_DECLARE)
 
 // libcuda.so.1; null if there is none (dlerror() has the reason).
 void* driver_library();
-// A function of that library; nullptr if it has none of this name.
+// A function of libcuda.so.1; nullptr if the library has none of this name.
 template <class F>
 F* function(const char* name) {
   return reinterpret_cast<F*>(::dlsym(driver_library(), name));
 }
-// Looks all of them up. False, with a line on stderr for each missing one.
+// Looks up all functions. False, with a line on stderr for each missing one.
 bool load_driver();
 bool is_simulated();

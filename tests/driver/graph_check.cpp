@@ -273,8 +273,8 @@ DRIVER_CHECK(a_graph_allocates_and_frees_its_own_memory) {
   EXPECT_OK(cuMemFree_v2(out));
 }
 
-// Also launched before the first run has ended: the second run uses the memory that the first will
-// have freed.
+// The graph is launched again before the first run has ended: the second run uses the memory that
+// the first run will have freed.
 DRIVER_CHECK(a_graph_that_allocates_is_launched_again_before_it_has_run) {
   WithContext with;
   CUfunction spin_us = with.kernel("spin_us");

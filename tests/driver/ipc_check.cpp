@@ -79,8 +79,8 @@ class Owner {
   pid_t child_ = -1;
 };
 
-// Memory of the owner, all of whose words are `word`, with its handle; and one context here for all
-// checks, in which to open it.
+// Memory of the owner, whose words are all `word`, with its handle; and one context here in which
+// all checks open memory.
 class Owned : public Request {
  public:
   Owned(std::size_t bytes, std::uint32_t value) {
@@ -231,7 +231,7 @@ DRIVER_CHECK(memory_that_was_freed_is_not_opened) {
   EXPECT_OK(memory.made());
   EXPECT_OK(memory.free());
   CUdeviceptr opened = 0;
-  // The second opens while nothing else of its owner is open.
+  // CUDA_ERROR_INVALID_VALUE is the answer if nothing else of the owner is open.
   const CUresult result = open(&opened, memory);
   EXPECT_TRUE(result == CUDA_ERROR_NOT_PERMITTED || result == CUDA_ERROR_INVALID_VALUE);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# gpurota-sim itself: machines, directories, exit codes, mistakes. Needs GPUROTA_SIM, the program,
-# DRIVER_PROGRAMS, the folder of the conformance programs, and DRIVER_FUNCTIONS, the list of
-# functions.
+# Tests gpurota-sim itself: machines, directories, exit codes, mistakes. Needs GPUROTA_SIM, the
+# program; DRIVER_PROGRAMS, the folder of the conformance programs; and DRIVER_FUNCTIONS, the list
+# of functions.
 
 bats_require_minimum_version 1.5.0
 
@@ -11,7 +11,7 @@ setup() {
 }
 
 teardown() {
-    # Machines clear themselves away shortly after their last process.
+    # A machine is removed shortly after its last process has ended.
     for _ in $(seq 50); do
         compgen -G "$scratch/gpurota-sim*" >/dev/null || break
         sleep 0.1
@@ -121,7 +121,7 @@ teardown() {
     [ "$(count 1 h100x8 | wc -l)" -eq 1 ]
     [ "$(count 3,1 h100x8 | wc -l)" -eq 2 ]
     [ "$(count 0,9,1 h100x8 | wc -l)" -eq 1 ]
-    [ "$(count 0,1,0 h100x8 | wc -l)" -eq 0 ] # one that is named twice: none at all
+    [ "$(count 0,1,0 h100x8 | wc -l)" -eq 0 ] # a GPU named twice: no GPU at all
     [ "$(count '' h100x8 | wc -l)" -eq 0 ]
     second=$("$GPUROTA_SIM" h100x2 -- "$DRIVER_PROGRAMS/driver_list" | sed -n 2p)
     [ "$(count "GPU-$(echo "$second" | cut -c5-12)" h100x2)" = "$second" ]

@@ -95,7 +95,7 @@ struct Shared {
   std::atomic<bool> is_given, work_done;
 };
 
-// Records the event after work that takes a while, passes the handle on, and stays until the work
+// Records the event after work that takes a while, passes the handle on, and waits until the work
 // is over.
 int record_for_another(Shared& shared, int until) {
   WithContext with;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Looked up on use: an older driver may lack them.
+// Looked up on use, because an older driver may lack these functions.
 #define NEED(variable, type, name)             \
   auto* const variable = function<type>(name); \
   if ((variable) == nullptr) return skip_check(std::string("no ") + (name))
@@ -199,13 +199,13 @@ DRIVER_CHECK(a_user_object_lives_as_long_as_graphs_refer_to_it) {
   EXPECT_SAME(destroyed, 0);
   EXPECT_OK(cuGraphDestroy(twin));
   EXPECT_OK(cuCtxSynchronize());
-  // On one of the driver's threads.
+  // The callback runs on one of the driver's threads.
   for (int i = 0; i < 2000 && destroyed == 0; ++i) ::usleep(1000);
   EXPECT_SAME(destroyed, 1);
 }
 
-// The layout's size is queried for an array without memory; the same array with memory takes as
-// much.
+// The size of the layout is queried for an array without memory; the same array with memory takes
+// as much.
 DRIVER_CHECK(an_array_with_deferred_mapping_tells_what_it_would_need) {
   using Needs = CUresult(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray, CUdevice);
   NEED(create, CUresult(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*), "cuArray3DCreate_v2");

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the conformance programs against the driver that the loader finds: NVIDIA's, or (inside
-# gpurota-sim) the simulated one. One line per check; fails if any check does.
+# gpurota-sim) the simulated one. Prints one line per check; fails if any check does.
 # usage: tests/driver/run.sh BUILD_DIR
 set -u
 programs=${1:?usage: run.sh BUILD_DIR}/tests/driver

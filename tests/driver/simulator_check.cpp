@@ -26,8 +26,8 @@ std::size_t free_bytes() {
 }
 
 // Starts a program that allocates `mebibytes` on GPU 0, writes a byte to `ready`, and then does
-// what `then` says (holder.cpp). The program has its own process group, so that what it leaves
-// behind can be killed too.
+// what `then` says (holder.cpp). The program has its own process group, so that processes that it
+// leaves behind can be killed too.
 pid_t start_holder(std::size_t mebibytes, const char* then, int* ready) {
   int ends[2];
   if (::pipe(ends) != 0) return -1;
@@ -103,7 +103,7 @@ SIMULATOR_CHECK(capacity_is_shared_by_all_processes_and_a_killed_one_gives_back)
   const pid_t holder = start_holder(1024, "hold", &ready);
   EXPECT_TRUE(holder > 0 && wait_for_byte(ready));
   const std::size_t during = free_bytes();
-  EXPECT_TRUE(before - during > 1024 * kMiB);  // its context too
+  EXPECT_TRUE(before - during > 1024 * kMiB);  // including its context
   CUdeviceptr p = 0;
   EXPECT_CODE(cuMemAlloc_v2(&p, before - 512 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_TRUE(set("release_delay_ms=200"));
@@ -200,7 +200,7 @@ SIMULATOR_CHECK(a_process_that_becomes_another_program_gives_its_memory_back) {
   ::close(ready);
 }
 
-// A real driver allocates it on demand, at the latest at the next launch.
+// A real driver allocates this memory on demand, at the latest at the next launch.
 SIMULATOR_CHECK(larger_limits_of_a_context_take_memory_of_the_gpu) {
   const auto set = function<CUresult(CUlimit, std::size_t)>("cuCtxSetLimit");
   std::size_t before = 0, after = 0, total = 0;

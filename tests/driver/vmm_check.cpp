@@ -1,4 +1,4 @@
-// Virtual memory management: mappings, and that the bytes stay with the memory.
+// Virtual memory management: mappings, and that the content belongs to the memory.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 
@@ -156,8 +156,8 @@ DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
   EXPECT_OK(cuMemAddressFree(range, 2 * kSize));
 }
 
-// The descriptor is an open file of its own and keeps the memory, which can be imported from it
-// when no process holds the memory any more.
+// The descriptor is an open file of its own and keeps the memory. The memory can be imported from
+// it even when no process has a handle any more.
 DRIVER_CHECK(memory_that_only_a_descriptor_keeps_stays) {
   const WithContext with;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -180,7 +180,7 @@ DRIVER_CHECK(memory_that_only_a_descriptor_keeps_stays) {
   EXPECT_SAME(free_bytes(), before);
 }
 
-// Opened anew by its path it is another file, which the driver does not know.
+// A descriptor that is reopened by its path is another file, which the driver does not know.
 DRIVER_CHECK(a_descriptor_is_not_opened_by_its_path) {
   const WithContext with;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -198,7 +198,7 @@ DRIVER_CHECK(a_descriptor_is_not_opened_by_its_path) {
   EXPECT_OK(cuMemRelease(handle));
 }
 
-// Each mapping is answered separately, even where two are adjacent.
+// Each mapping is reported separately, even where two are adjacent.
 DRIVER_CHECK(what_is_told_of_an_address_is_of_its_mapping) {
   const WithContext with;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # A day in a lab: docs/tutorial.md, run as it is written, with its users and their mistakes.
-# tutorial.py says how it is read. GPUROTA_REWRITE_TUTORIAL=1 writes what was printed into the
-# document.
+# tutorial.py describes how the document is read. GPUROTA_REWRITE_TUTORIAL=1 writes the actual
+# output into the document.
 
 load helpers
 
-# In the accounts' mount namespace, where /etc/passwd has alice and bob.
+# Runs in the accounts' mount namespace, where /etc/passwd has alice and bob.
 as_daemon() { exec nsenter --target "$ACCOUNTS" --mount "$@"; }
 
 setup() {
@@ -17,7 +17,7 @@ setup() {
   mkdir home etc etc/gpurota
   mv gpurota.toml etc/gpurota
   chmod 755 . run
-  # The machine is everybody's.
+  # All users may use the simulated machine.
   chmod -R a+rwX "$GPUROTA_SIM_DIR"
   make_program
   make_accounts
@@ -26,8 +26,8 @@ setup() {
 }
 teardown() { end_test; }
 
-# The variables that a program needs on a simulated machine; a job and a filler begin with a clean
-# environment.
+# Sets the variables that a program needs on a simulated machine, because a job and a filler begin
+# with a clean environment.
 make_program() {
   cp "$PROGRAM" gpu_program
   cat >program <<END
@@ -40,7 +40,7 @@ END
 
 make_accounts() {
   local name uid=54001
-  # Before an alice that the machine may have.
+  # The test's accounts come first in the files, before an account alice of the machine.
   echo 'students:x:54000:' | cat - /etc/group >group
   : >passwd
   mkdir home/admin

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# Commands that people type as they know them from elsewhere, and the results where the users, or
-# their machine, are unusual.
+# Commands as users of other tools type them, and results for unusual users or machines.
 
 load helpers
 

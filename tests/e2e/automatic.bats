@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Programs that preload libgpurota.so without a lease, as by /etc/ld.so.preload: the site gives them
-# one.
+# Programs without a lease that preload libgpurota.so, as with /etc/ld.so.preload: the daemon gives
+# each of them a lease automatically.
 
 load helpers
 
@@ -13,7 +13,7 @@ automatic() {
   start_daemon
 }
 
-# plain COMMAND…: with the library preloaded, as everything would be.
+# plain COMMAND…: runs with the library preloaded, as all programs would with /etc/ld.so.preload.
 plain() { LD_PRELOAD=$(find "$E2E_PREFIX" -name libgpurota.so) "$@"; }
 
 seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
@@ -67,7 +67,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   true
 }
 
-@test "a program without room for its lease sees no GPU, or has no lease where the site chooses it" {
+@test "without room for its lease a program sees no GPU, or has no lease if so configured" {
   automatic
   in_background holder gpurota run --gpus "$(value 'len(gpus)')" -- "$PROGRAM" hold 10
   wait_until says holder 'holding'

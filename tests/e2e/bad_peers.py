@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Peers of gpurota-web, most of which mean no good: bad_peers.py FILE
+"""Peers of gpurota-web, most of which are hostile: bad_peers.py FILE
 
-Listens at a port of 127.0.0.1 for each kind, and writes "KIND PORT" lines to FILE when all do.
-Until it is ended. "seen.KIND" has what was sent to the kind that the redirection leads to.
+Listens at a port of 127.0.0.1 for each kind, until it is ended, and writes "KIND PORT" lines to
+FILE when all ports are open. The file "seen.KIND" has the bytes that a redirection has sent to that
+kind.
 """
 
 import json
@@ -20,8 +21,8 @@ TOTALS = {"version": "1", "daemon_up": True, "gpus": 4, "free": 4, "shared": 0, 
 
 
 def answer(body, status="200 OK", more=""):
-    return (
-        f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}Connection: close\r\n\r\n".encode() + body)
+    return (f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}"
+            "Connection: close\r\n\r\n").encode() + body
 
 
 def totals(**changes):
@@ -43,7 +44,7 @@ def drip(connection):
 
 PORTS = {}
 KINDS = {
-    "mute": lambda connection: connection.recv(1),  # until the other one hangs up
+    "mute": lambda connection: connection.recv(1),  # until the peer closes the connection
     "drip": drip,
     "flood": lambda connection: flood(connection,
                                       b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"),
@@ -53,11 +54,11 @@ KINDS = {
     "malformed": lambda connection: connection.sendall(answer(b'{"version": "1", "gpus": ')),
     "nested": lambda connection: connection.sendall(answer(b"[" * 60000)),
     "liar": lambda connection: connection.sendall(totals(free=4000)),
-    "script": lambda connection: connection.sendall(totals(version="<script>alert(1)</script>",
-                                                           models=[
-                                                               {"name": "<img src=x onerror=alert(1)>", "gpus": 4, "free": 4}])),
-    "away": lambda connection: connection.sendall(answer(b"", "302 Found",
-                                                         f"Location: http://127.0.0.1:{PORTS['trap']}/\r\n")),
+    "script": lambda connection: connection.sendall(totals(
+        version="<script>alert(1)</script>",
+        models=[{"name": "<img src=x onerror=alert(1)>", "gpus": 4, "free": 4}])),
+    "away": lambda connection: connection.sendall(answer(
+        b"", "302 Found", f"Location: http://127.0.0.1:{PORTS['trap']}/\r\n")),
     "trap": lambda connection: connection.sendall(totals()),
     "fair": lambda connection: connection.sendall(totals(gpus=8, free=5, shared=1, full=1,
                                                          unavailable=1, leases=4, waiting=1,
@@ -93,7 +94,7 @@ def talk(kind, connection):
                 file.write(asked)
         KINDS[kind](connection)
     except OSError:
-        pass  # the other one has had enough
+        pass  # the peer has closed the connection
     finally:
         connection.close()
 

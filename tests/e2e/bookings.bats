@@ -7,15 +7,18 @@ load filler_helpers
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# booking FIELD: of the first one.
+# booking FIELD: prints this field of the first booking.
 booking() {
-  gpurota calendar --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["bookings"][0][sys.argv[1]])' "$1"
+  gpurota calendar --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["bookings"][0][sys.argv[1]])' "$1"
 }
 bookings() {
-  gpurota calendar --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["bookings"]))'
+  gpurota calendar --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["bookings"]))'
 }
 
-# For two users, of whom nobody is one, where work without a time limit may start beside a booking.
+# Starts a daemon for two users, one of them nobody, where work without a time limit may start
+# beside a booking.
 serve_two_users() {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
@@ -31,7 +34,8 @@ serve_two_users() {
   gpurota status | grep -x '1 booking: gpurota calendar'
   gpurota calendar | grep -E 'R1 +course'
   gpurota explain R1 | grep 'becomes a reservation when it begins'
-  wait_until holds "[l['kind'] for l in leases] == ['reservation'] and leases[0]['note'] == 'course'"
+  wait_until holds \
+    "[l['kind'] for l in leases] == ['reservation'] and leases[0]['note'] == 'course'"
   holds "s['bookings'] == [] and leases[0]['gpus'][0]['label'] == '1'"
   gpurota events | grep 'R1 has begun as L1'
   # shellcheck disable=SC2016 # for the inner shell
@@ -44,7 +48,8 @@ serve_two_users() {
   start_daemon
   gpurota reserve --gpus "$(value 'len(gpus)')" --at +2h --for 1h
   run -75 gpurota run --nonblock -- true
-  [[ "$output" == *"GPU 0 is free until "*", then "*"'s booking R1 begins; starts now with --timeout 1h59m" ]]
+  [[ "$output" == \
+    *"GPU 0 is free until "*", then "*"'s booking R1 begins; starts now with --timeout 1h59m" ]]
   gpurota run --nonblock --timeout 1h59m -- true
   run -75 gpurota run --nonblock --timeout 3h -- true
   in_background waits gpurota run -- echo it ran
@@ -88,7 +93,8 @@ serve_two_users() {
 @test "a program is warned ahead of a booking that its lease leaves for" {
   serve_two_users
   gpurota reserve --gpu-ids 0 --at +40s --for 1h --on-time
-  in_background work as_nobody gpurota run --gpu-ids 0 --warn 39s:USR2 -- sh -c 'trap "echo saved" USR2; echo ready; while :; do sleep 0.05; done'
+  in_background work as_nobody gpurota run --gpu-ids 0 --warn 39s:USR2 -- sh \
+    -c 'trap "echo saved" USR2; echo ready; while :; do sleep 0.05; done'
   wait_until says work ready
   wait_until says work saved
   says work 'L1 leaves for a booking in .* at the earliest: SIGUSR2 was sent to 1 of its processes'
@@ -113,7 +119,7 @@ import json, sys
 sys.exit(any(lease["resident_bytes"] for lease in json.load(sys.stdin)["gpus"][0]["leases"]))'
   gpurota events | grep 'L1 is moved to host memory: nobody begins to use booking R1'
   gpurota explain L1 | grep 'waits for its GPU not to be needed'
-  # Nobody is given the room to which it comes back.
+  # Nobody else gets the room to which the swap lease comes back.
   run -75 gpurota run --nonblock --gpu-ids 0 --memory 2G -- true
   kill_daemon
   start_daemon
@@ -149,7 +155,8 @@ is_checked() {
 
 @test "a filler leaves when a booking begins" {
   add_filler fold -- "$PROGRAM" hold 100
-  wait_until holds "[l['gpus'][0]['used_bytes'] > 0 for l in leases if l['kind'] == 'filler'] == [True]"
+  wait_until holds \
+    "[l['gpus'][0]['used_bytes'] > 0 for l in leases if l['kind'] == 'filler'] == [True]"
   gpurota reserve --gpu-ids 0 --at +2s --for 1h
   wait_until holds "[l['kind'] for l in leases] == ['reservation']"
 }
@@ -188,7 +195,7 @@ is_checked() {
   as_nobody gpurota reserve --at +1d --for 1h
   run -1 as_nobody gpurota reserve --at +1d --for 1h
   [[ "$output" == *"the site allows you 1 booking; you have 1 and ask for 1"* ]]
-  # Administrators are not held to that, and may cancel it.
+  # These limits do not apply to administrators, who may also cancel the booking.
   gpurota reserve --at +3d --for 1h
   gpurota cancel R1
 }

@@ -9,12 +9,14 @@ teardown() {
   end_test
 }
 
-# is EXPRESSION FILE: whether it is true of the last line's JSON, d, and its first GPU, g.
+# is EXPRESSION FILE: whether the expression is true of the JSON in the last line, d, and its first
+# GPU, g.
 is() {
   python3 -c '
 import json, sys
 d = json.loads(open(sys.argv[2]).read().splitlines()[-1])
-sys.exit(0 if eval(sys.argv[1], {"d": d, "g": d["gpus"][0]}) else 1)' "$1" "$2" || { cat "$2" && return 1; }
+sys.exit(0 if eval(sys.argv[1], {"d": d, "g": d["gpus"][0]}) else 1)' "$1" "$2" ||
+    { cat "$2" && return 1; }
 }
 holds_something() { gpurota-sim show | grep -q "pid $1: "; }
 
@@ -86,7 +88,7 @@ holds_something() { gpurota-sim show | grep -q "pid $1: "; }
 gpu0_free() {
   CUDA_VISIBLE_DEVICES=0 "$PROGRAM" info | grep -o 'free=[0-9]*' | head -n 1 | cut -d= -f2
 }
-# `info` has a context of its own while it asks: 128 MiB.
+# `info` itself has a context of 128 MiB while it asks.
 gpu0_has_less_than() { [ $(($(gpu0_free) >> 20)) -lt "$1" ]; }
 gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
 

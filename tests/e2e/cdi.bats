@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Leases as devices of container engines (CDI), by podman: `podman run --device
-# gpurota.dev/lease=L1`. The folder of the specs is one of the case, which podman sees as /run/cdi.
+# Leases as devices of container engines (CDI), with podman: `podman run --device
+# gpurota.dev/lease=L1`. The specs are in a folder of the case, which podman sees as /run/cdi.
 
 load helpers
 load engine_helpers
@@ -10,7 +10,7 @@ setup() {
   have_podman
   SPECS=$(mktemp -d /dev/shm/gpurota-cdi.XXXXXX)
   chmod 755 "$SPECS"
-  # A /run of its own, as podman 4.3 looks there and nowhere else.
+  # podman has a /run of its own here, because podman 4.3 looks for specs only in /run/cdi.
   # shellcheck disable=SC2016
   ENGINE=(unshare --mount sh -c 'mount -t tmpfs tmpfs /run && mkdir /run/cdi && mount --bind "$1" /run/cdi && shift && exec "$@"' sh "$SPECS" "${ENGINE[@]}")
   "${ENGINE[@]}" run "${INSIDE[@]}" true >tried 2>&1 ||
@@ -22,7 +22,7 @@ teardown() {
   rm -rf "${SPECS:-/nonexistent}"
 }
 
-# with_cdi [LINE…]: a daemon that tells engines, and what else gpurota.toml says.
+# with_cdi [LINE…]: starts a daemon that writes specs, with these other lines in gpurota.toml.
 with_cdi() {
   printf '%s\n' '[containers]' 'cdi = true' "cdi_folder = \"$SPECS\"" "$@" >gpurota.toml
   start_daemon
@@ -30,7 +30,7 @@ with_cdi() {
 automatic() { with_cdi '[automatic]' 'enabled = true' 'memory = "1G"' "$@"; }
 specs() { (cd "$SPECS" && echo *); }
 specs_are() { [ "$(specs)" = "$1" ]; }
-# inside DEVICE ARGUMENT…: a container with this device of ours.
+# inside DEVICE ARGUMENT…: runs a container with this device of gpurota's.
 inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
 
 @test "a reservation is a device: by its id and by its user's name for it, until it ends" {
@@ -116,7 +116,7 @@ inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
   start_daemon
   wait_until has_processes 2
   holds 'len(leases) == 1'
-  # Not by the engine: each of its commands has a /run of its own here.
+  # The container is not stopped by podman, because each podman command has a /run of its own here.
   # shellcheck disable=SC2046
   kill $(gpurota ps L1 | awk '/gpu_program/ {print $2}')
   wait_until no_leases

@@ -34,7 +34,7 @@ SHARE=$E2E_PREFIX/share
   gpurota version --json | grep -q "\"version\": \"$version\""
   for each in "$E2E_PREFIX"/bin/* "$E2E_PREFIX"/sbin/*; do
     case $each in
-      */gpurota-burn | */gpurota-keeper) ;; # started by other programs of gpurota: no --version
+      */gpurota-burn | */gpurota-keeper) ;; # started by other programs only, no --version
       *) [ "$("$each" --version)" = "${each##*/} $version" ] ;;
     esac
   done
@@ -42,7 +42,7 @@ SHARE=$E2E_PREFIX/share
 
 @test "gpurota runs where LD_LIBRARY_PATH has an older C++ library, as of a conda environment" {
   mkdir conda
-  # with none of what a new one has
+  # A C++ library that has none of the newer functions.
   cp "$E2E_PREFIX/lib/gpurota/sim/libnvidia-ml.so.1" conda/libstdc++.so.6
   run -0 env "LD_LIBRARY_PATH=$PWD/conda:${LD_LIBRARY_PATH:-}" gpurota run --memory 1G -- sh \
     -c 'echo "$LD_LIBRARY_PATH"'
@@ -65,11 +65,22 @@ import json
 status = json.load(open("status.json"))
 lease = status["leases"][0]
 wanted = {
-    "gpus": (status["gpus"][0], "index label uuid name pci parent state memory_bytes used_bytes reserved_bytes leases unreserved_bytes available_bytes swap_available_bytes held_for idle_since utilisation_percent detail classes power_mw power_limit_mw temperature_celsius slowdown_celsius sm_clock_mhz clock_limits ecc_uncorrected xid_errors compute_capability nvlink_group hidden_bytes freeing unified"),
-    "leases": (lease, "lease_id kind share state uid user as_name since ends gpus processes pid command note model priority quantum_ms name pod allocation warn_seconds warn_signal leaves"),
-    "lease gpus": (lease["gpus"][0], "index label uuid limit_bytes soft_limit_bytes used_bytes granted_bytes processes unused_since oversize_bytes turn turn_position moved_out_bytes"),
+    "gpus": (status["gpus"][0],
+             "index label uuid name pci parent state memory_bytes used_bytes reserved_bytes "
+             "leases unreserved_bytes available_bytes swap_available_bytes held_for idle_since "
+             "utilisation_percent detail classes power_mw power_limit_mw temperature_celsius "
+             "slowdown_celsius sm_clock_mhz clock_limits ecc_uncorrected xid_errors "
+             "compute_capability nvlink_group hidden_bytes freeing unified"),
+    "leases": (lease,
+               "lease_id kind share state uid user as_name since ends gpus processes pid "
+               "command note model priority quantum_ms name pod allocation warn_seconds "
+               "warn_signal leaves"),
+    "lease gpus": (lease["gpus"][0],
+                   "index label uuid limit_bytes soft_limit_bytes used_bytes granted_bytes "
+                   "processes unused_since oversize_bytes turn turn_position moved_out_bytes"),
     "processes": (json.load(open("ps.json"))["processes"][0],
-                  "pid uid user gpu gpu_label gpu_uuid type used_bytes lease_id tenant command container allocations refusals unhooked unhooked_names library"),
+                  "pid uid user gpu gpu_label gpu_uuid type used_bytes lease_id tenant command "
+                  "container allocations refusals unhooked unhooked_names library"),
     "checks": (json.load(open("doctor.json"))["checks"][0], "name status summary remedy"),
 }
 for name, (thing, fields) in wanted.items():
@@ -158,7 +169,7 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
 
 @test "the Python of the protocol's page works" {
   local page=$BATS_TEST_DIRNAME/../../docs/design/control-protocol.md
-  # The prose has no code block but this one.
+  # The document has only this one code block in Python.
   # shellcheck disable=SC2016 # backquotes of Markdown
   sed -n '/^```python$/,/^```$/p' "$page" | sed '1d;$d' >example.py
   [ "$(wc -l <example.py)" -le 11 ]
@@ -330,7 +341,7 @@ zpty -d shell
 END
   local line uuid
   uuid=$(value 'gpus[0]["uuid"]')
-  # Behind the bar: what zsh adds to the typed words.
+  # The text after the bar is what zsh adds to the typed words.
   in_background waiter gpurota run --gpus 2 -- true
   wait_until says waiter waiting
   for line in 'gpurota rel|ease' 'gpurota release |L1' 'gpurota cancel |R1' \
@@ -377,7 +388,8 @@ END
 @test "Popen.terminate() of a script ends the command" {
   python3 - <<'END'
 import os, subprocess
-run = subprocess.Popen(["gpurota", "run", "--memory", "1G", "--", "sh", "-c", "echo $$; exec sleep 1000"],
+run = subprocess.Popen(["gpurota", "run", "--memory", "1G", "--", "sh", "-c",
+                        "echo $$; exec sleep 1000"],
                        stdout=subprocess.PIPE, text=True)
 pid = int(run.stdout.readline())
 run.terminate()
@@ -387,7 +399,8 @@ END
 }
 
 @test "a daemon's restart is not noticed by a running command" {
-  in_background quiet gpurota run -v --memory 1G -- sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 3'
+  in_background quiet gpurota run -v --memory 1G -- sh \
+    -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 3'
   local pid=$BACKGROUND_PID code=0
   wait_until says quiet ready
   kill_daemon

@@ -1,7 +1,7 @@
-"""close_group.py GROUP MAJOR: nothing in this control group, or below it, opens a character device
-of that major number, as if systemd's DevicePolicy= were on its slice: a device program beside those
-that container engines attach below (BPF_F_ALLOW_MULTI). Exits with 77 where the kernel takes none
-from us."""
+"""close_group.py GROUP MAJOR: keeps processes in this control group, or below it, from opening
+character devices of this major number, as systemd's DevicePolicy= on their slice would. The device
+program is added to those that container engines attach below (BPF_F_ALLOW_MULTI). Exits with 77
+where the kernel accepts no such program from us."""
 import ctypes
 import os
 import platform

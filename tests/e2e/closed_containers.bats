@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# A control group that opens no device files of GPUs keeps containers of root's engine from them, as
-# DevicePolicy= of a systemd slice does (docs/operate/strict-access.md, "Containers"). docker.bats
-# has the same for docker.
+# A control group that may not open device files of GPUs keeps these files also from containers of
+# root's engine, as DevicePolicy= of a systemd slice does (docs/operate/strict-access.md,
+# "Containers"). docker.bats has the same tests for docker.
 
 load helpers
 load engine_helpers

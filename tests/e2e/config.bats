@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# The configuration: what is wrong with it, where its values come from, and what becomes of a
-# reload.
+# The configuration: its mistakes, the sources of its values, and the effects of a reload.
 
 load helpers
 
@@ -16,9 +15,12 @@ as() {
 
 drop_in() { mkdir -p gpurota.toml.d && cat >"gpurota.toml.d/$1"; }
 
-# json EXPRESSION: of the JSON on standard input, as `d`.
+# json EXPRESSION: whether the expression is true of the JSON on standard input, `d`.
 json() {
-  python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
+  python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
 }
 
 @test "reload prints each change with both values, and the log has the same lines" {
@@ -43,16 +45,20 @@ json() {
   [ -z "$(gpurota reload --quiet)" ]
 }
 
-@test "reload tells every mistake, and the old settings stay in effect" {
+@test "reload reports every mistake, and the old settings stay in effect" {
   printf '[limits]\ngpus = 0\n' >gpurota.toml
   start_daemon
   printf 'privacy = "opn"\n\n[limits]\ngpus = "8"\nmemry = "1G"\nmemory = "8"\n' >gpurota.toml
   echo 'grace = 5s' | drop_in 10-grace.toml
   run -1 gpurota reload
-  [ "${lines[0]}" = "gpurota: the configuration has 5 mistakes, and the old settings stay in effect:" ]
-  [[ ${lines[1]} == "$E2E_DIR/gpurota.toml:1: privacy: 'opn' is not known here: "*'did you mean "open"?' ]]
-  [[ ${lines[2]} == "$E2E_DIR/gpurota.toml:4: limits.gpus: '8' is not a number: "*"without quotes"* ]]
-  [ "${lines[3]}" = "$E2E_DIR/gpurota.toml:5: limits.memry: no such setting; did you mean limits.memory?" ]
+  [ "${lines[0]}" = \
+    "gpurota: the configuration has 5 mistakes, and the old settings stay in effect:" ]
+  [[ ${lines[1]} == \
+    "$E2E_DIR/gpurota.toml:1: privacy: 'opn' is not known here: "*'did you mean "open"?' ]]
+  [[ ${lines[2]} == \
+    "$E2E_DIR/gpurota.toml:4: limits.gpus: '8' is not a number: "*"without quotes"* ]]
+  [ "${lines[3]}" = \
+    "$E2E_DIR/gpurota.toml:5: limits.memry: no such setting; did you mean limits.memory?" ]
   [ "${lines[4]}" = "$E2E_DIR/gpurota.toml:6: limits.memory: '8' is 8 bytes; did you mean 8G?" ]
   [ "${lines[5]}" = "$E2E_DIR/gpurota.toml.d/10-grace.toml:1: grace: text needs quotes: \"5s\"" ]
   says gpurotad.log 'limits.memry: no such setting; did you mean limits.memory?'
@@ -74,7 +80,8 @@ json() {
   [ "${lines[1]}" = "group: \"\" → $(id -gn): takes effect at the next restart" ]
   run -0 gpurota reload
   [[ $output == *"takes effect at the next restart"* ]]
-  gpurota config show | grep -E "^group +\"\" +$E2E_DIR/gpurota.toml:1, $(id -gn) at the next restart"
+  gpurota config show |
+    grep -E "^group +\"\" +$E2E_DIR/gpurota.toml:1, $(id -gn) at the next restart"
   gpurota doctor | grep -E '^warning +configuration +group: .*takes effect at the next restart'
   stop_daemon
   start_daemon
@@ -121,7 +128,7 @@ json() {
   [[ $output == *"gpurota.toml.d: it has more than 64 files"* ]]
 }
 
-@test "check needs no daemon, and tells all mistakes with file and line on standard error" {
+@test "check needs no daemon, and reports all mistakes with file and line on standard error" {
   printf 'grace = 5\n[limits]\nmemory = "8"\n' >mine.toml
   run -1 --separate-stderr gpurota config check mine.toml
   [ -z "$output" ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# gpurota container-args: what scripts and compose files give a container. tests/e2e/podman.bats
-# gives it to one.
+# The output of gpurota container-args, which scripts and compose files pass to a container.
+# tests/e2e/podman.bats uses it with a container.
 
 load helpers
 
@@ -22,7 +22,7 @@ token() { sed -n 's/^GPUROTA_TOKEN=//p' "$1"; }
   [ "$(token web.env | wc -c)" = 33 ]
   run ! grep -q "$(token web.env)" options
   grep -qx GPUROTA_LEASE=L1 web.env
-  # Again, by its number: the same file with the same.
+  # A second call, by the lease's number, writes the same file with the same content.
   cp web.env before
   gpurota container-args 1 --env-file web.env --format podman >/dev/null
   cmp before web.env
@@ -40,7 +40,8 @@ token() { sed -n 's/^GPUROTA_TOKEN=//p' "$1"; }
 
 @test "the file for compose is YAML with the service" {
   gpurota container-args web --env-file web.env --format compose --service api >gpu.yaml
-  head -n 4 gpu.yaml | diff - <(printf "services:\n  'api':\n    env_file:\n      - '%s'\n" "$PWD/web.env")
+  head -n 4 gpu.yaml | diff - <(printf "services:\n  'api':\n    env_file:\n      - '%s'\n" \
+    "$PWD/web.env")
   grep -qE "^      - '.*:/etc/ld.so.preload:ro'$" gpu.yaml
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Containers by containerd's own client, ctr (Debian's 1.6, which has no CDI): what `gpurota
-# container-args --format ctr` prints.
+# Containers of containerd's own client, ctr (Debian's 1.6, which has no CDI), with the output of
+# `gpurota container-args --format ctr`.
 
 load helpers
 load engine_helpers
@@ -19,13 +19,13 @@ teardown() {
   end_test
 }
 
-# inside NAME ID COMMAND…: a container with this id in the lease NAME.
+# inside NAME ID COMMAND…: runs a container with this id in the lease NAME.
 inside() {
   gpurota container-args "$1" --format ctr --env-file "$1.env" >"$1.options"
   # shellcheck disable=SC2046
   "${ENGINE[@]}" run $(cat "$1.options") "${INSIDE[@]}" "${@:2}"
 }
-# An id as other clients of containerd make it.
+# Prints an id like those of other clients of containerd.
 long_id() { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 
 @test "ctr: a container is held to the limit of its lease, whose token is on no command line" {
@@ -46,7 +46,8 @@ no_tasks() { [ -z "$("${ENGINE[@]}" task ls --quiet)" ]; }
     -u GPUROTA_RUNTIME_DIR)
   id=$(long_id)
   gpurota reserve --memory 1G --for 1h --name web
-  in_background holder inside web "$id" /bin/sh -c "\"$PROGRAM\" hold 100 & while [ ! -e $E2E_DIR/shared/go ]; do sleep 0.1; done
+  in_background holder inside web "$id" /bin/sh \
+    -c "\"$PROGRAM\" hold 100 & while [ ! -e $E2E_DIR/shared/go ]; do sleep 0.1; done
     exec env ${unset[*]} \"$PROGRAM\" hold 200"
   wait_until has_processes 1
   touch shared/go

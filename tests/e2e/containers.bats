@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The effects of containers on processes, without an engine: a pid namespace, so that a program has
-# other numbers inside than outside, and a user namespace.
+# Effects of containers on processes, without an engine: a pid namespace, in which a program has
+# another number than outside, and a user namespace.
 
 load helpers
 
@@ -15,7 +15,7 @@ setup() {
 teardown() { end_test; }
 
 has_processes() { [ "$(value 'sum(gpu["processes"] for gpu in leases[0]["gpus"])')" -ge "$1" ]; }
-# held_by: the process of the only lease, by our number.
+# held_by: the process of the only lease, by its number outside the namespace.
 held_by() { value 'leases[0]["pid"]'; }
 
 @test "gpurota run in a pid namespace of its own holds its program to the limit, and ends with it" {
@@ -45,7 +45,7 @@ held_by() { value 'leases[0]["pid"]'; }
   in_background holder "${OWN_PIDS[@]}" gpurota run --memory 1G -- sh \
     -c "\"$PROGRAM\" hold 100 & wait"
   wait_until says holder holding
-  # Its first process takes all others along: unshare's child.
+  # The end of unshare's child, the first process of the namespace, ends all other processes in it.
   kill -KILL "$(pgrep -P "$BACKGROUND_PID" | head -n 1)"
   wait_until no_leases
   wait_until memory_is_back

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# ./dev demo: what it shows, and the commands that it ends with.
+# ./dev demo: its output, and the commands that it prints at its end.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() { make_folders; }
 teardown() { rm -rf "$E2E_DIR"; }
 
 @test "the demo does what it prints, and its last commands work as printed" {
-  # The test runs in a simulated machine already: demo.sh makes none then.
+  # The test already runs in a simulated machine, so demo.sh makes none.
   export GPUROTA_DEMO_GPU=simulated
   "$SOURCE/demo/demo.sh" "$E2E_PREFIX" "$PROGRAM" >out 2>&1 || { cat out && false; }
   grep -q 'Nobody disturbed anybody' out

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Containers by docker's daemon (Debian's 20.10, which has no CDI): `gpurota run -- docker run …`.
+# Containers of docker's daemon (Debian's 20.10, which has no CDI): `gpurota run -- docker run …`.
 
 load helpers
 load engine_helpers
@@ -28,7 +28,7 @@ teardown() {
 }
 
 @test "docker: its processes are the lease's, by our numbers" {
-  case_our_numbers docker '[0-9a-f]{12}' # its folder is not where docker has it
+  case_our_numbers docker '[0-9a-f]{12}' # docker's folder is not in its usual place
 }
 
 @test "docker: a program without a token is in the lease of its container, also after a restart" {
@@ -61,7 +61,7 @@ teardown() {
 
 @test "docker: a container with our process numbers (--pid=host) is in its lease like others" {
   with_options --pid host
-  case_our_numbers docker '[0-9a-f]{12}' # its folder is not where docker has it
+  case_our_numbers docker '[0-9a-f]{12}' # docker's folder is not in its usual place
   case_ends_together
 }
 
@@ -107,8 +107,8 @@ teardown() {
   wait_until all_have_ended
   docker-compose --project-name gpurota-e2e -f compose.yaml down
 }
-# services: a compose file with two programs that take what they get, and say in ./shared how much
-# that is.
+# services: prints a compose file with two programs that allocate as much as they can, and write
+# into ./shared how much that is.
 services() {
   local service path
   echo "services:"

@@ -1,15 +1,16 @@
-# Daemons of docker and containerd for end-to-end tests, apart from those of the machine: `load
-# docker_helpers` behind `load helpers` and `load engine_helpers`. Each file of tests has its own,
-# which setup_file starts: all their state is in $BATS_FILE_TMPDIR.
+# Daemons of docker and containerd for end-to-end tests, separate from those of the machine: `load
+# docker_helpers` after `load helpers` and `load engine_helpers`. Each file of tests has daemons of
+# its own, which setup_file starts; all their state is in $BATS_FILE_TMPDIR.
 #
 # shellcheck shell=bash disable=SC2034 # ENGINE and INSIDE are read by the tests
 
-# Why a file's cases are skipped; nothing: they are not.
+# The file has the reason why all cases of the test file are skipped; empty or missing if they are
+# not.
 WHY_NOT=$BATS_FILE_TMPDIR/why-not
 no_engine_because() { echo "$1" >"$WHY_NOT"; }
 skip_without_engine() { if [ -s "$WHY_NOT" ]; then skip "$(cat "$WHY_NOT")"; fi; }
 
-# start_containerd: returns when it answers.
+# start_containerd: starts containerd, and returns when it answers.
 start_containerd() {
   local folder=$BATS_FILE_TMPDIR/containerd plugin disabled=()
   mkdir -p "$folder"
@@ -37,8 +38,8 @@ start_docker() {
   wait_until docker --host "unix://$folder/sock" version >/dev/null 2>&1
 }
 
-# in_file_background FOLDER COMMAND…: a daemon for all cases of the file. None of our descriptors:
-# bats would wait for their end.
+# in_file_background FOLDER COMMAND…: starts a daemon for all cases of the file. The daemon gets
+# none of our descriptors, because bats would wait until they are closed.
 in_file_background() {
   local folder=$1
   shift
@@ -57,12 +58,13 @@ stop_engines() {
   local mounted
   kill_file_background TERM "$BATS_FILE_TMPDIR/docker"
   kill_file_background TERM "$BATS_FILE_TMPDIR/containerd"
-  for mounted in $(awk -v folder="$BATS_FILE_TMPDIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do
+  for mounted in \
+    $(awk -v folder="$BATS_FILE_TMPDIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do
     umount --lazy "$mounted"
   done
 }
 
-# For setup_file. The image is a folder of the machine's programs, without them.
+# For setup_file. The image has folders for the machine's programs, which are mounted into it.
 make_docker() {
   local folder=$BATS_FILE_TMPDIR/docker
   [ "$(id -u)" = 0 ] || { no_engine_because "needs root: it starts dockerd" && return 0; }
@@ -98,7 +100,7 @@ end_containers() {
   remove_elsewhere
 }
 
-# For setup_file and setup of files that have containerd alone, by ctr.
+# For setup_file and setup of files that use containerd without docker, by ctr.
 make_containerd() {
   [ "$(id -u)" = 0 ] || { no_engine_because "needs root: it starts containerd" && return 0; }
   installed containerd ctr runc || { no_engine_because "containerd is not installed" && return 0; }
@@ -108,7 +110,8 @@ make_containerd() {
   ctr --address "$BATS_FILE_TMPDIR/containerd/sock" run \
     --rm --rootfs --mount "type=bind,src=/usr,dst=/usr,options=rbind:ro" \
     "$BATS_FILE_TMPDIR/image" try /bin/true >"$BATS_FILE_TMPDIR/tried" 2>&1 ||
-    no_engine_because "containerd cannot run a container here: $(tail -n 1 "$BATS_FILE_TMPDIR/tried")"
+    no_engine_because \
+      "containerd cannot run a container here: $(tail -n 1 "$BATS_FILE_TMPDIR/tried")"
 }
 have_containerd() {
   local build=${E2E_PREFIX%/stage} path

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# kill -9 of the daemon, of dockerd, of containerd, of its shim, of docker's command, of the
-# container and of gpurota run, at random: nothing is left. A few rounds;
-# tests/system/container_kills.sh has 200 of them.
+# Kills the daemon, dockerd, containerd, its shim, docker's command, the container and gpurota run
+# with kill -9, at random: nothing may be left. A few rounds; tests/system/container_kills.sh runs
+# 200 of them.
 
 load helpers
 load engine_helpers

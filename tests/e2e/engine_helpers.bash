@@ -1,13 +1,13 @@
-# Container engines for end-to-end tests: `load engine_helpers` behind `load helpers`, and the
-# helpers of an engine behind that. The image is a folder whose /usr is the host's; the driver
-# inside is the simulated one. The cases that every engine has are here.
+# Container engines for end-to-end tests: `load engine_helpers` after `load helpers`, and the
+# helpers of an engine after that. The image is a folder whose /usr is the host's; the driver inside
+# is the simulated one. The cases that all engines share are here.
 #
-# An engine's helpers have ENGINE, a command, and INSIDE, options of its `run` and the image, that
-# give a program what it has outside, but for its lease.
+# The helpers of an engine set two variables. ENGINE is a command. INSIDE has options of its `run`,
+# and the image; a program in such a container has everything that it has outside, except its lease.
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # read by the tests, and set by bats
 
-# Whether each of these programs is installed.
+# installed NAME…: whether each of these programs is installed.
 installed() {
   local name
   for name in "$@"; do command -v "$name" >/dev/null || return 1; done
@@ -21,7 +21,7 @@ make_image() {
   for folder in bin lib lib64 sbin; do ln -s "usr/$folder" "image/$folder"; done
 }
 
-# SHOWN: what a container sees of the machine, as options of `run`.
+# SHOWN: options of `run` that give a container what it needs of the machine.
 make_options() {
   local build=${E2E_PREFIX%/stage}
   SHOWN=(--rm --network none --volume /usr:/usr:ro --volume "$build:$build:ro" \
@@ -29,26 +29,26 @@ make_options() {
     --volume "$E2E_DIR/shared:/shared" --env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 }
 
-# contained OPTION… -- COMMAND…: a program in a container under a lease.
+# contained OPTION… -- COMMAND…: runs a program in a container under a lease.
 contained() {
   local options=()
   while [ "$1" != -- ]; do options+=("$1") && shift; done
   shift
   "${AS_USER[@]}" gpurota run "${options[@]}" -- "${ENGINE[@]}" run "${MORE[@]}" "${INSIDE[@]}" "$@"
 }
-# with_options OPTION…: more of them for `run`.
+# with_options OPTION…: adds these options to `run`.
 with_options() { MORE=("$@"); }
 MORE=()
-# engine ARGUMENT…: as the user whose it is.
+# engine ARGUMENT…: calls the engine as the user who owns its containers.
 engine() { "${AS_USER[@]}" "${ENGINE[@]}" "$@"; }
 AS_USER=()
-# started ARGUMENT…: the engine's run, without gpurota's.
+# started ARGUMENT…: runs a container by the engine, without `gpurota run`.
 started() { engine run "${MORE[@]}" "$@"; }
 
 has_processes() { [ "$(counted_processes)" -ge "$1" ]; }
 no_containers() { [ -z "$(engine ps --quiet)" ]; }
 all_have_ended() { no_leases && memory_is_back; }
-# Long enough for a finding.
+# Waits long enough for the watch to report a finding.
 nothing_is_found() { sleep 6 && run ! grep -q 'the watch found' gpurotad.log; }
 
 case_limit_and_exit_code() {
@@ -62,10 +62,11 @@ case_limit_and_exit_code() {
   wait_until no_leases
 }
 
-# The limit is that of all its processes together: the second one gets what the first leaves.
+# The limit is that of all processes together, so the second process gets what the first one leaves.
 case_limit_of_all_processes() {
   learn_context_cost
-  in_background both contained --memory 2G -- sh -c "\"$PROGRAM\" hold 1200 & while [ ! -e /shared/go ]; do sleep 0.1; done; \"$PROGRAM\" greedy 64"
+  in_background both contained --memory 2G -- sh -c \
+    "\"$PROGRAM\" hold 1200 & while [ ! -e /shared/go ]; do sleep 0.1; done; \"$PROGRAM\" greedy 64"
   wait_until says both holding
   touch shared/go
   wait_until says both 'goes on with'
@@ -75,7 +76,8 @@ case_limit_of_all_processes() {
   wait_until all_have_ended
 }
 
-# case_our_numbers ENGINE NAME: what `ps` calls the container (a pattern), which is called web.
+# case_our_numbers ENGINE NAME: NAME is a pattern for how `ps` names the container, which is called
+# web.
 case_our_numbers() {
   MORE+=(--name web)
   in_background holder contained --memory 1G -- "$PROGRAM" hold 100
@@ -111,7 +113,7 @@ case_ends_together() {
   wait_until says holder holding
   gpurota release --all-users --yes
   wait_until all_have_ended
-  # The engine's container goes, too.
+  # The engine also removes its container.
   wait_until no_containers
   in_background second contained --memory 1G -- "$PROGRAM" hold 100
   wait_until says second holding
@@ -139,7 +141,7 @@ case_share_by_memory() {
   wait_until all_have_ended
 }
 
-# The simulated driver's files are its user's alone.
+# Only the user of the simulated driver may access its files by default.
 open_driver_to_all() {
   chmod 755 "$GPUROTA_SIM_DIR"
   chmod 666 "$GPUROTA_SIM_DIR"/{state,locks,pids}
@@ -151,10 +153,11 @@ case_another_user_inside() {
     --user 4711 "${INSIDE[@]}" "$PROGRAM" hold 100
   wait_until says holder holding
   local token
-  token=$(tr '\0' '\n' <"/proc/$(pgrep -u 4711 -f 'hold 100' | head -n 1)/environ" | sed -n 's/^GPUROTA_TOKEN=//p')
+  token=$(tr '\0' '\n' <"/proc/$(pgrep -u 4711 -f 'hold 100' | head -n 1)/environ" |
+    sed -n 's/^GPUROTA_TOKEN=//p')
   [ "${#token}" = 32 ]
   run ! grep -rqs "$token" /proc/[0-9]*/cmdline
-  # A process that is in no lease and does not have the token gets nothing.
+  # A process that belongs to no lease and does not have the token gets nothing.
   run ! setpriv --reuid 4712 --clear-groups env GPUROTA_LEASE=L1 GPUROTA_TOKEN="${token//[0-9]/a}" \
     GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" \
     LD_PRELOAD="$(sed -n 1p run/container/ld.so.preload)" "$PROGRAM" info
@@ -189,7 +192,8 @@ case_in_the_background() {
   wait_until no_containers
 }
 
-# A program that the engine starts in the container later is in the lease, too, and ends with it.
+# A program that the engine starts in the container later also belongs to the lease, and ends with
+# it.
 case_exec() {
   in_background holder contained --memory 1G -- "$PROGRAM" hold 100
   wait_until says holder holding
@@ -205,7 +209,7 @@ case_exec() {
   wait_until no_containers
 }
 
-# Where the engine puts containers that the site wants elsewhere. Engines leave the group, in each
+# The parent control group for tests of --cgroup-parent. Engines leave the group behind, in each
 # hierarchy.
 ELSEWHERE=gpurota-e2e-elsewhere-$$
 remove_elsewhere() {
@@ -218,8 +222,8 @@ case_control_group_of_its_own() {
   case_in_by_its_container --memory 1G
 }
 
-# automatic [LINE…]: a daemon that gives leases to programs in containers, and what else
-# gpurota.toml says.
+# automatic [LINE…]: starts a daemon that gives leases to programs in containers, with these other
+# lines in gpurota.toml.
 automatic() {
   printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' 'max_memory = "2G"' "$@" \
     >gpurota.toml
@@ -243,7 +247,8 @@ case_automatic() {
   wait_until has_processes 2
   holds 'len(leases) == 1 and leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30 and leases[0]["uid"] == 65534'
   gpurota ps L1 | grep -E "$1 [0-9a-f]{12}.*gpu_program"
-  # Nobody else's, whatever user is inside, and wherever its control group is.
+  # The lease belongs to the named account, whatever user is inside, and wherever the control group
+  # is.
   open_driver_to_all
   in_background other started --user 4711 \
     --cgroup-parent "/$ELSEWHERE" "${INSIDE[@]}" "$PROGRAM" hold 100
@@ -256,15 +261,15 @@ case_automatic() {
   wait_until all_have_ended
 }
 
-# in_turns NAME SEED COMMAND…: a program that writes, copies, frees and reads back in a swap lease;
-# what the library says is in ./shared.
+# in_turns NAME SEED COMMAND…: starts a program that writes, copies, frees and reads back in a swap
+# lease. The library's debug output is in ./shared.
 in_turns() {
   local name=$1 seed=$2
   shift 2
   in_background "$name" "$@" env "GPUROTA_DEBUG=$SHARED/$name.debug" PROBE_BUFFERS=32 \
     "$E2E_SWAP_PROBE" torture 8 "$seed"
 }
-# 0: the program has said that it is done, and reported nothing wrong; 2: it never will.
+# 0: the program has printed "done", and no error; 2: the program has reported an error.
 is_done() {
   if grep -q -e '^line' -e '^no context' "$1"; then cat "$1" && return 2; fi
   grep -q '^done$' "$1"
@@ -283,8 +288,8 @@ case_share_in_turns() {
   wait_until all_have_ended
 }
 
-# CLOSED: a control group in which nobody opens /dev/fuse, which stands for a GPU's device file: one
-# that a machine without GPUs has.
+# CLOSED: a control group in which no process may open /dev/fuse. /dev/fuse stands for a GPU's
+# device file, because machines without GPUs have it too.
 have_closed_group() {
   [ -c /dev/fuse ] || skip "there is no /dev/fuse"
   CGROUPS=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
@@ -303,7 +308,7 @@ removed_groups() {
 }
 
 opens() { engine run "$@" "${INSIDE[@]}" sh -c 'exec 3<>/dev/fuse && echo opened'; }
-# refused COMMAND…: by the kernel.
+# refused COMMAND…: the kernel refuses the command to open the device.
 refused() {
   run "$@"
   [ "$status" != 0 ]

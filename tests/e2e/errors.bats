@@ -6,7 +6,8 @@ load helpers
 setup() { make_folders; }
 teardown() { end_test; }
 
-# refused CODE WORDS COMMAND…: it fails with CODE and says WORDS (a pattern) on standard error.
+# refused CODE WORDS COMMAND…: the command fails with CODE, and standard error matches WORDS (a
+# pattern).
 refused() {
   local code=$1 words=$2
   shift 2
@@ -98,7 +99,7 @@ refused() {
   [ ! -e ran ]
 }
 
-@test "a limit that a context alone would fill is refused with the figure, on every GPU of that kind" {
+@test "a limit that a context alone would fill is refused with the figure" {
   start_daemon
   gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" info
   refused 125 'context takes' gpurota run --nonblock --gpu-ids 0 --memory 16M -- touch ran
@@ -153,7 +154,7 @@ refused() {
 }
 
 @test "while the driver hangs at its start, the daemon ends at once on SIGTERM" {
-  # Opening the pipe waits for a writer, and there is none.
+  # Opening the pipe blocks, because there is no writer.
   mkdir driver
   mkfifo driver/libnvidia-ml.so.1
   in_background gpurotad.log env "LD_LIBRARY_PATH=$PWD/driver:$LD_LIBRARY_PATH" "${DAEMON[@]}"

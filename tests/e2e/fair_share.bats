@@ -1,17 +1,19 @@
 #!/usr/bin/env bats
-# The queue in the order of what users have used.
+# The order of the queue by what users have used.
 
 load helpers
 
 setup() { make_folders; }
 teardown() { end_test; }
 
-in_order() { # USER…: who waits
+in_order() { # the users who wait
   local IFS=' '
-  [ "$(gpurota queue --json | python3 -c 'import json, sys; print(*[each["user"] for each in json.load(sys.stdin)["requests"]])')" = "$*" ]
+  [ "$(gpurota queue --json | python3 -c '
+import json, sys
+print(*[each["user"] for each in json.load(sys.stdin)["requests"]])')" = "$*" ]
 }
 
-# Everything there is, until that counts.
+# Reserves all GPUs until this use counts.
 take_all() {
   gpurota reserve --gpus "$(value 'len(gpus)')" --for 1h --quiet >taken
   wait_until has_used
@@ -36,7 +38,8 @@ has_used() { gpurota limits | grep -q '^fair share: root has used [1-9]'; }
   gpurota explain R1 --json | python3 -c 'import json, sys
 request = json.load(sys.stdin)["requests"][0]
 assert request["fair_share"]["used_seconds"] > 0 and request["overdue"] is False, request
-assert request["passed_by"]["request_id"] == "R2" and request["passed_by"]["fair_share"]["used_seconds"] == 0, request'
+assert (request["passed_by"]["request_id"] == "R2"
+        and request["passed_by"]["fair_share"]["used_seconds"] == 0), request'
   gpurota limits | grep -Eq '^fair share: root has used [0-9]+ s of GPU time; what is 1 h old counts half, and whoever has used less goes first$'
   kill_daemon
   start_daemon
@@ -68,7 +71,8 @@ assert request["passed_by"]["request_id"] == "R2" and request["passed_by"]["fair
   run -1 gpurota config check bad.toml
   [[ $output == *"fair_share.enabled: 1 is not a switch"* ]]
   [[ $output == *"did you mean fair_share.half_life?"* ]]
-  [[ $output == *"fair_share.user.root.weight: 0 is out of range: write a whole number from 1 to 10000"* ]]
+  [[ $output == \
+    *"fair_share.user.root.weight: 0 is out of range: write a whole number from 1 to 10000"* ]]
   printf '[fair_share.group.no-such]\nweight = 2\n' >bad.toml
   run gpurota config check bad.toml
   [[ $output == *"fair_share.group.no-such"*"no such group"* ]]

@@ -18,7 +18,7 @@ stress() {
   cat out
 }
 
-@test "all families in one process: nothing above the limit, nothing that fits refused, nothing left" {
+@test "all families in one process: limit kept, nothing refused that fits, nothing left" {
   stress 1 4 2048
   [ "$(figure refused)" -gt 0 ]
 }
@@ -28,7 +28,7 @@ stress() {
   [ "$(figure refused)" -gt 0 ]
 }
 
-# No argument of a later call tells of it.
+# The driver takes this memory later, in calls whose arguments do not show its size.
 @test "stack, heap and printf buffer of a context are charged by what NVML shows, and given back" {
   # shellcheck disable=SC2016 # the program is Python's
   run -0 gpurota run --gpu-ids 0 --memory 2048M -- python3 -c '
@@ -54,7 +54,7 @@ ok(cu.cuCtxSetLimit(2, ctypes.c_size_t(520 * MiB)))  # the heap of kernels
 wait_for(lambda: free() <= before - 512)
 assert cu.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t((before - 256) * MiB)) == 2
 heap = free()
-ok(cu.cuCtxSetLimit(1, ctypes.c_size_t(65 * MiB)))   # of printf
+ok(cu.cuCtxSetLimit(1, ctypes.c_size_t(65 * MiB)))   # the buffer of printf
 wait_for(lambda: free() <= heap - 64)
 ok(cu.cuCtxSetLimit(0, ctypes.c_size_t(2048)))       # the stack of each thread
 wait_for(lambda: free() < heap - 64)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# `gpurota filler`: programs that use what nobody needs.
+# `gpurota filler`: programs that use idle GPUs.
 
 # shellcheck disable=SC2094,SC2154 # a word of the command, and a file; machine is of filler_helpers
 load helpers
@@ -12,7 +12,7 @@ teardown() {
 }
 
 add() { add_filler "$@"; }
-# A filler that takes nearly all there is.
+# Adds a filler that takes nearly all memory.
 add_holder() { add hold -- "$(command -v gpurota)" burn --hold --memory 88%; }
 holds_memory() {
   holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'
@@ -25,7 +25,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   wait_until holds_memory
   gpurota status | grep -q '  0 filler '
   holds 's["findings"] == [] and gpus[0]["state"] == "available" and len(gpus[0]["leases"]) == 1'
-  # 90 % of the GPU: while the filler holds 88 % this would be refused.
+  # The program allocates 90 % of the GPU, which would be refused while the filler holds 88 %.
   in_background newcomer gpurota run --gpu-ids 0 -- "$PROGRAM" hold 7372
   wait_until says newcomer holding
   is_off
@@ -59,8 +59,8 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   is_on hold
 }
 
-@test "a process without a lease makes the filler leave, which does not flap" {
-  # The filler rests longer than the stranger stays away, also on a slow machine.
+@test "a process without a lease makes the filler leave, and it does not return too often" {
+  # The filler waits longer than the stranger stays away, even on a slow machine.
   add hold --idle-after 3s -- "$(command -v gpurota)" burn --hold --memory 88%
   wait_until holds_memory
   local i started yielded
@@ -73,11 +73,11 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   event_is 'filler_yielded.*a process without a lease'
   yielded=$(count_of filler_yielded) started=$(count_of filler_started)
   [ "$started" -le 2 ]
-  # The last may be on again.
+  # The last filler may have started again.
   [ "$yielded" -ge $((started - 1)) ]
 }
 
-@test "a program that asks for an automatic lease gets it when the filler has made way" {
+@test "a program that asks for an automatic lease gets it when the filler has left" {
   printf '[automatic]\nenabled = true\nmemory = "90%%"\n' >>gpurota.toml
   stop_daemon
   start_daemon
@@ -101,7 +101,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   [ "$(count_of filler_yielded)" = 0 ]
 }
 
-@test "kill -9 of the daemon: the next one finds it, and it makes way as before" {
+@test "kill -9 of the daemon: the next one finds the filler, which leaves as before" {
   add_holder
   wait_until holds_memory
   local lease
@@ -156,7 +156,7 @@ talked_twice() { [ "$(gpurota filler logs talk | grep -c 'pid ')" = 2 ]; }
 no_fillers() { [ "$(gpurota filler list)" = 'no fillers' ]; }
 no_files() { [ -z "$(ls "$E2E_DIR/state/fillers")" ]; }
 
-@test "nothing tells the value of a filler's variable" {
+@test "the values of a filler's variables are shown nowhere" {
   TOKEN=very-secret add quiet --env TOKEN -- sh -c 'echo "has ${#TOKEN}"; exec sleep 600'
   wait_until eval 'gpurota filler logs quiet | grep -q "has 11"'
   {
@@ -209,7 +209,8 @@ deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
 has_half() {
   gpurota status --json | python3 -c '
 import json, sys
-limits = [g["limit_bytes"] for l in json.load(sys.stdin)["leases"] if l["kind"] == "filler" for g in l["gpus"]]
+limits = [g["limit_bytes"] for l in json.load(sys.stdin)["leases"] if l["kind"] == "filler"
+          for g in l["gpus"]]
 sys.exit(not limits or any(limit != 2 << 30 for limit in limits))'
 }
 
@@ -220,7 +221,8 @@ sys.exit(not limits or any(limit != 2 << 30 for limit in limits))'
 import json, sys
 from datetime import datetime
 lines = [json.loads(line) for line in sys.stdin]
-starts = [datetime.fromisoformat(e["time"].replace("Z", "+00:00")) for e in lines if e["type"] == "filler_started"]
+starts = [datetime.fromisoformat(e["time"].replace("Z", "+00:00")) for e in lines
+          if e["type"] == "filler_started"]
 gaps = [(b - a).total_seconds() for a, b in zip(starts, starts[1:])]
 assert gaps[1] >= 1.9 and gaps[2] >= 3.9, gaps'
   filler_is brief 'f["state"] != "failing" and not f["detail"]'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# `gpurota filler add --on-yield evict`: fillers that leave without ending.
+# `gpurota filler add --on-yield evict`: fillers that are evicted instead of ended.
 
 # shellcheck disable=SC2094,SC2154 # a word of the command, and a file; machine is of filler_helpers
 load helpers
@@ -12,9 +12,9 @@ teardown() {
   end_test
 }
 
-# add NAME -- COMMAND…: on GPU 0 (8 GiB), as soon as it may.
+# add NAME -- COMMAND…: adds a filler on GPU 0 (8 GiB) that starts as soon as it may.
 add() { add_filler "$1" --on-yield evict --env PROBE_BUFFERS "${@:2}"; }
-# One that holds so much that 90 % of the GPU do not fit beside it, and that its pid is known.
+# Adds a filler whose pid is known, and beside whose memory 90 % of the GPU do not fit.
 add_holder() {
   add hold -- sh -c 'echo "pid $$"; exec "$@"' sh "$PROGRAM" hold 1200
   wait_until holds_memory
@@ -27,20 +27,21 @@ is_evicted() {
 holds_memory() {
   holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 900 << 20 for l in leases)'
 }
-# All that can be moved: contexts stay, of which a program may have any number.
+# Whether all memory that can be moved is evicted. Contexts stay; a program may have several of
+# them.
 is_out() {
   gpurota turns --gpu-ids 0 --json | python3 -c '
 import json, sys
 sys.exit(any(lease["resident_bytes"] for lease in json.load(sys.stdin)["gpus"][0]["leases"]))'
 }
-newcomer() { # newcomer FILE: with 90 % of the GPU
+newcomer() { # starts a program with 90 % of the GPU
   in_background "$1" gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 7000
   NEWCOMER=$BACKGROUND_PID
   wait_until says "$1" holding
 }
 is_back() { is_on hold && holds_memory; }
 
-@test "a filler is out before the newcomer's first allocation, and continues with every byte" {
+@test "a filler is evicted before the newcomer's first allocation, and loses no byte" {
   add check -- "$E2E_SWAP_PROBE" torture 20 1
   wait_until holds_memory
   newcomer newcomer
@@ -60,7 +61,7 @@ checked() {
   gpurota filler logs check | grep -q '^done$'
 }
 
-@test "the GPU of a filler that is out is there for others, and several of them share it" {
+@test "an evicted filler's GPU is available to others, and several of them share it" {
   add_holder
   gpurota run --gpu-ids 0 --memory 1G -- true
   is_evicted hold
@@ -73,7 +74,7 @@ checked() {
   kill -0 "$PID"
 }
 
-@test "a request for the whole GPU ends the filler, whether it is on or out" {
+@test "a request for the whole GPU ends the filler, whether it runs or is evicted" {
   add_holder
   gpurota run --gpu-ids 0 -- "$PROGRAM" info >/dev/null
   wait_until gone "$PID"
@@ -102,7 +103,7 @@ pid_is_new() {
   wait_until gone "$PID"
 }
 
-@test "a process without a lease moves the filler out, which is back when that has gone" {
+@test "a process without a lease evicts the filler, which is restored when the process ends" {
   add_holder
   stranger stranger 100
   wait_until is_evicted hold
@@ -114,7 +115,7 @@ pid_is_new() {
   kill -0 "$PID"
 }
 
-@test "a moved filler does not flap when somebody comes and goes" {
+@test "an evicted filler does not return too often when others come and go" {
   add_holder
   local i
   for i in 1 2 3 4; do
@@ -127,7 +128,7 @@ pid_is_new() {
   kill -0 "$PID"
 }
 
-@test "a daemon that starts while the filler is out leaves it out, and brings it back" {
+@test "a daemon that starts while the filler is evicted keeps it so, and restores it later" {
   add_holder
   newcomer newcomer
   is_evicted hold

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Several fillers of which only one can be on a GPU.
+# Several fillers, of which only one can be on a GPU at a time.
 
 # shellcheck disable=SC2094,SC2154 # machine is of filler_helpers
 load helpers
@@ -17,7 +17,7 @@ teardown() {
 
 stays_last() { printf '[filler]\nlongest_stay = "%s"\n' "$1" >gpurota.toml; }
 add_hold() { add_filler "$1" "${@:2}" -- "$PROGRAM" hold 100; }
-# starts_of NAME: how often it has started.
+# starts_of NAME: how often this filler has started.
 starts_of() { gpurota events --json | grep '"filler_started"' | grep -c "\"$1: " || true; }
 has_started() { [ "$(starts_of "$1")" -ge "$2" ]; }
 is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
@@ -25,7 +25,7 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
 @test "fillers take rounds, one after the other, and one that is alone stays" {
   add_hold first
   wait_until is_on first
-  sleep 3 # longer than it may stay while another one waits
+  sleep 3 # longer than its stay while another filler waits
   is_on first
   [ "$(starts_of first)" = 1 ]
   add_hold second
@@ -35,8 +35,8 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
   wait_until filler_is first 'p["why"] == "another filler"'
   add_hold third
   wait_until has_started third 1
-  # However many rounds of two there were: from here on nobody is served twice before the others
-  # are.
+  # The two fillers may have had any number of rounds. From now on no filler gets a second stay
+  # before each of the others has had one.
   wait_until has_started third 2
   wait_until has_started third 3
   is_alone
@@ -47,7 +47,7 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
   [ "$(sed -n 7p order)" = third ]
 }
 
-@test "no filler is ended for one that fails, nor for one that cannot be there" {
+@test "no filler is ended for one that fails, nor for one that cannot run on the GPU" {
   add_filler broken -- false
   wait_until event_is 'filler_ended.*broken\|filler_ended.*by itself'
   gpurota filler add elsewhere --gpu-ids 1 --idle-after 1s "${machine[@]}" -- "$PROGRAM" hold 100
@@ -58,7 +58,7 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
   is_on good
 }
 
-add_moved() { # add_moved [OPTION…]: one that is moved out when it has to leave; its process is $PID
+add_moved() { # a filler that is evicted when it has to leave; its pid is $PID
   add_filler moved --on-yield evict "$@" -- sh -c 'echo "pid $$"; exec "$@"' sh "$PROGRAM" hold 100
   wait_until is_on moved
   wait_until holds_memory
@@ -68,11 +68,11 @@ holds_memory() {
   holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 90 << 20 for l in leases)'
 }
 is_evicted() { filler_is moved 'p["state"] == "evicted" and p["lease_id"]'; }
-newcomer() { # returns before it has the GPU
+newcomer() { # starts a program that waits for the GPU
   in_background newcomer gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 200
   NEWCOMER=$BACKGROUND_PID
 }
-# The first filler did not go on where it was: `other` came first.
+# The first filler was not continued: `other` came first.
 other_is_on_instead() {
   wait_until has_started other 1
   wait_until gone "$PID"
@@ -82,7 +82,7 @@ other_is_on_instead() {
 
 @test "a moved filler is ended when its stay is over and another one waits" {
   add_moved
-  sleep 2 # all that it may stay; nobody waits
+  sleep 2 # its whole stay, while no other filler waits
   newcomer
   wait_until says newcomer holding
   is_evicted
@@ -104,7 +104,8 @@ other_is_on_instead() {
   local started=$SECONDS
   start_daemon
   wait_until is_evicted
-  # Longer than this daemon took to see that it is out: it is the time since that counts.
+  # The stay is longer than this daemon took to see the eviction, because the time since then
+  # counts.
   stays_last $((SECONDS - started + 2))s
   gpurota reload
   other_is_on_instead
@@ -115,7 +116,7 @@ other_is_on_instead() {
   gpurota reload
   add_moved --grace 60s
   add_hold other
-  # A stopped filler cannot be moved out before it is continued.
+  # A stopped filler cannot be moved to host memory before it is continued.
   stop_process "$PID"
   newcomer
   wait_until event_is 'filler_yielded.*is moved from GPU 0 to host memory'
@@ -145,7 +146,7 @@ other_is_on_instead() {
   gpurota reload
   add_hold other
   kill -TERM "$NEWCOMER"
-  # An ended filler would start again; only one that was moved out is resumed.
+  # An ended filler would be started again; only an evicted one is resumed.
   wait_until event_is filler_resumed
 }
 

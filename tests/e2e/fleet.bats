@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The machines of a site on one page: what each is told of the others, and that none of them can
-# harm it.
+# The machines of a site on one page: what a machine shows to the others, and that no machine can
+# harm another.
 # machine: h100x2
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
@@ -15,7 +15,7 @@ teardown() { end_test; }
 
 BAD_PEERS=$BATS_TEST_DIRNAME/bad_peers.py
 
-# start_web NAME [OPTION…]: its address is in the file NAME.url.
+# start_web NAME [OPTION…]: starts gpurota-web; its address is in the file NAME.url.
 start_web() {
   in_background "$1" gpurota-web --listen 127.0.0.1:0 "${@:2}"
   wait_until says "$1" 'listens on'
@@ -41,8 +41,8 @@ END
 totals() { get "$(cat "$1".url)/api/totals" "Authorization: Bearer $(cat "${2:-token}")"; }
 status_of() { "$@" | head -n 1; }
 
-# fleet EXPRESSION: of the machines by name (m) that the page of `web` shows; fails, too, while one
-# is still being asked.
+# fleet EXPRESSION: whether the expression is true of the machines by name, m, that the page of
+# `web` shows. Also fails while a machine has not been asked yet.
 fleet() {
   get "$(cat web.url)/api/machines" >fleet.json
   tail -n +2 fleet.json | python3 -c '
@@ -58,11 +58,12 @@ assert eval(sys.argv[1]), m' "$1" 2>fleet.wrong
   start_web web --fleet-token token --peer "gpu2=$(cat gpu2.url)" --peer "gpu3=$(cat gpu3.url)/"
   wait_until fleet 'all(each["gpus"] == 2 and each["free"] == 2 and each["daemon_up"] for each in m.values()) and len(m) == 3'
   gpurota reserve --gpu-ids 1 --note secret >/dev/null
-  wait_until fleet 'all(each["free"] == 1 and each["full"] == 1 and each["leases"] == 1 for each in m.values())'
+  wait_until fleet \
+    'all(each["free"] == 1 and each["full"] == 1 and each["leases"] == 1 for each in m.values())'
   lacks 'secret|"users"' fleet.json
   get "$(cat web.url)/api/now" >now
   grep -q '"machines":3' now
-  # A machine that is lost is a row that says so, and comes back by itself.
+  # A lost machine is shown as a row that says so, and comes back by itself.
   kill_daemon
   wait_until fleet 'not any(each["daemon_up"] for each in m.values())'
   start_daemon
@@ -103,7 +104,8 @@ import sys, urllib.error, urllib.request
 got = set()
 for _ in range(5000):
     try:
-        request = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + sys.argv[2]})
+        request = urllib.request.Request(sys.argv[1],
+                                         headers={"Authorization": "Bearer " + sys.argv[2]})
         got.add(urllib.request.urlopen(request, timeout=20).status)
     except urllib.error.HTTPError as error:
         got.add(error.code)
@@ -111,14 +113,14 @@ for _ in range(5000):
         break
 assert got == {200, 429}, got
 END
-  # Without a token nobody is told, and the page of this machine is as before.
+  # A client without a token gets no totals, and the page of this machine is unchanged.
   start_web alone
   [ "$(status_of totals alone)" = 404 ]
   get "$(cat alone.url)/api/now" >now
   grep -q '"machines":1,' now
 }
 
-# reason NAME TEXT: why that machine is not shown.
+# reason NAME TEXT: the page says TEXT as the reason why that machine is not shown.
 reason() { fleet "\"$2\" in m[\"$1\"][\"error\"]" || { cat fleet.wrong && return 1; }; }
 
 @test "a peer that hangs, lies or sends without end is a row with the error, and harms nobody" {
@@ -131,7 +133,7 @@ reason() { fleet "\"$2\" in m[\"$1\"][\"error\"]" || { cat fleet.wrong && return
   peers+=(--peer nobody=http://127.0.0.1:1/ --peer unknown=https://no-such-host.invalid/ \
     --peer "refuses=$(cat other.url)" --peer "tells_nothing=$(cat alone.url)")
   start_web web --fleet-token token "${peers[@]}"
-  # Some tell the truth, as far as can be seen.
+  # Some of the peers send answers that look true.
   wait_until fleet 'sorted(name for name, each in m.items() if each["state"] == "answers" and not each["here"]) == ["fair", "many", "script", "trap"]'
   for kind in mute drip; do reason $kind 'no answer within 3 s'; done
   for kind in flood endless head; do reason $kind 'it is too long'; done

@@ -1,4 +1,4 @@
-# Helpers of the end-to-end tests; `load helpers` at the top of a .bats file, then
+# Helpers of the end-to-end tests. Put `load helpers` at the top of a .bats file, then
 #
 #   setup() { start_daemon; }
 #   teardown() { end_test; }
@@ -15,23 +15,24 @@ PROGRAM=$E2E_PROGRAM
 # The longest that any of our waits can take on a busy machine with two CPUs.
 PATIENCE=${E2E_PATIENCE:-30}
 
-# Folders of this case, without a daemon; "${DAEMON[@]}" starts it.
+# Makes the folders of this case, and sets DAEMON, the command that starts its daemon.
 make_folders() {
   E2E_DIR=$(mktemp -d "${TMPDIR:-/tmp}/gpurota-e2e.XXXXXX")
   mkdir -m 700 "$E2E_DIR/run" "$E2E_DIR/state"
   : >"$E2E_DIR/gpurota.toml"
   export E2E_DIR GPUROTA_RUNTIME_DIR=$E2E_DIR/run
   export LC_ALL=C.UTF-8 # whatever the caller has
-  # The guard ends a daemon whose loop opens what a process can keep it waiting for (loop_guard.c).
+  # The guard ends a daemon whose loop opens a file on which a process can keep it waiting
+  # (loop_guard.c).
   DAEMON=(env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad --runtime-dir "$E2E_DIR/run" \
     --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
   cd "$E2E_DIR" || return 1
 }
 
-# How it is started; a case may do it another way.
+# as_daemon COMMAND…: starts the daemon; a case may replace this function.
 as_daemon() { exec "$@"; }
 
-# start_daemon [ARGUMENT…]: returns when the daemon answers. A second call in a case is a restart.
+# start_daemon [ARGUMENT…]: starts or restarts the daemon of the case, and returns when it answers.
 start_daemon() {
   [ -n "${E2E_DIR:-}" ] || make_folders
   # File descriptor 3 is bats' own; a daemon that kept it would keep bats waiting.
@@ -40,7 +41,7 @@ start_daemon() {
   wait_until daemon_answers
 }
 
-# After this the cost of a context on GPU 0 is known.
+# Afterwards the daemon knows the cost of a context on GPU 0.
 learn_context_cost() { gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null; }
 
 daemon_answers() {
@@ -62,16 +63,17 @@ kill_daemon() {
   DAEMON_PID=
 }
 
-# Ends what the case started. The folders stay, and the daemon's log is printed, if it failed.
+# Ends everything that the case started. If the case failed, the folders stay, and the log is
+# printed.
 end_test() {
-  # Everybody's, where these tests may: a lease of another user would be waited for in vain.
+  # Releases the leases of all users if allowed; otherwise the wait for no leases would time out.
   if [ -n "${DAEMON_PID:-}" ]; then
     gpurota release --all-users --yes >/dev/null 2>&1 || gpurota release --all >/dev/null 2>&1 ||
       true
   fi
   kill_background
   if [ -n "${DAEMON_PID:-}" ]; then
-    # A daemon that is stopped leaves programs and cgroups to the next one; there will be none.
+    # A stopped daemon leaves programs and cgroups to the next daemon, but there will be none.
     wait_until no_leases >/dev/null 2>&1 || true
     kill -TERM "$DAEMON_PID" 2>/dev/null || true
     wait_until gone "$DAEMON_PID" || kill -KILL "$DAEMON_PID"
@@ -92,8 +94,8 @@ end_test() {
 is_of_case() { grep -qzxF "E2E_DIR=$E2E_DIR" "/proc/$1/environ" 2>/dev/null; }
 is_child() { grep -qsx "PPid:[[:space:]]*$BASHPID" "/proc/$1/status"; }
 
-# Without a daemon nobody ends the programs of a lease. One that stayed would keep ctest waiting for
-# its output.
+# Without a daemon, nothing ends the programs of a lease. A program that stays would keep ctest
+# waiting for its output.
 kill_leftovers() {
   local process
   for process in /proc/[0-9]*; do
@@ -101,7 +103,7 @@ kill_leftovers() {
   done
 }
 
-# A process that was started long ago may have ended, and another may have its number by now.
+# A process that was started long ago may have ended, and another process may have its number now.
 kill_background() {
   local pid
   for pid in "${BACKGROUND[@]}"; do
@@ -111,12 +113,13 @@ kill_background() {
 
 BACKGROUND=()
 
-# in_background FILE COMMAND…: starts it with its output in $E2E_DIR/FILE; its pid is
-# $BACKGROUND_PID. Which of two comes first is not said; E2E_JITTER (milliseconds) makes that plain.
+# in_background FILE COMMAND…: starts the command with its output in $E2E_DIR/FILE; its pid is
+# $BACKGROUND_PID. The order of two background commands is not defined; E2E_JITTER (milliseconds)
+# delays each at random to show that.
 in_background() {
   local file=$E2E_DIR/$1
   shift
-  : >"$file" # for whoever looks before it has begun
+  : >"$file" # so that the file exists before the command has begun
   jittered "$@" >"$file" 2>&1 </dev/null 3>&- &
   BACKGROUND_PID=$!
   BACKGROUND+=("$BACKGROUND_PID")
@@ -128,7 +131,8 @@ jittered() {
   "$@"
 }
 
-# wait_until COMMAND…: until it succeeds; fails after $PATIENCE seconds, or at once if it returns 2.
+# wait_until COMMAND…: repeats the command until it succeeds. Fails after $PATIENCE seconds, or at
+# once if the command returns 2.
 wait_until() {
   local deadline=$((SECONDS + PATIENCE)) code
   while true; do
@@ -143,15 +147,15 @@ wait_until() {
   done
 }
 
-# stop_process PID: by SIGSTOP, and until each of its threads has stopped: a thread goes on until it
-# has taken the signal.
+# stop_process PID: sends SIGSTOP, and waits until each thread has stopped. A thread runs on until
+# it has taken the signal.
 stop_process() {
   kill -STOP "$1"
   wait_until has_stopped "$1"
 }
 has_stopped() { ! grep -q '^State:.[^T]' /proc/"$1"/task/*/status; }
 
-# ends_with CODE PID: waits for it.
+# ends_with CODE PID: waits for the process, which must end with the exit status CODE.
 ends_with() {
   local code=0
   wait "$2" || code=$?
@@ -159,19 +163,19 @@ ends_with() {
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
-# lacks PATTERN FILE: no line of it matches (a bare `! grep` would not fail a case).
+# lacks PATTERN FILE: no line of the file matches (a bare `! grep` would not fail a case).
 lacks() {
   if grep -qP -- "$1" "$2"; then
     echo "$2 has: $(grep -anP -- "$1" "$2" | head -n 3 | cat -v)" && return 1
   fi
 }
-# A file that is not there yet says nothing yet.
+# says FILE PATTERN: whether the output in FILE matches; a file that does not exist yet does not.
 says() { grep -qs -- "$2" "$E2E_DIR/$1" || return 1; }
 
 status_json() { gpurota status --json; }
 
-# holds EXPRESSION: whether a Python expression is true of `gpurota status --json`: s is the whole,
-# gpus and leases its lists.
+# holds EXPRESSION: whether a Python expression is true of `gpurota status --json`; s is the whole
+# answer, gpus and leases are its lists.
 holds() {
   status_json | python3 -c '
 import json, sys
@@ -179,7 +183,7 @@ s = json.load(sys.stdin)
 sys.exit(0 if eval(sys.argv[1], {"s": s, "gpus": s["gpus"], "leases": s["leases"]}) else 1)' "$1"
 }
 
-# value EXPRESSION: prints it.
+# value EXPRESSION: prints the value of a Python expression of the same names.
 value() {
   status_json | python3 -c '
 import json, sys
@@ -187,9 +191,9 @@ s = json.load(sys.stdin)
 print(eval(sys.argv[1], {"s": s, "gpus": s["gpus"], "leases": s["leases"]}))' "$1"
 }
 
-# As a user with an ordinary account; for root only.
+# as_nobody COMMAND…: runs as a user with an ordinary account; only for root.
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
-# How many processes of the first lease its GPUs count; 0 while there is no lease.
+# The number of processes of the first lease, by its GPUs; 0 while there is no lease.
 counted_processes() {
   value 'sum(gpu["processes"] for lease in leases[:1] for gpu in lease["gpus"])'
 }

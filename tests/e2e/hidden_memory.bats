@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# Memory that is in use and that no listed process has: nobody is given it, no running lease
-# suffers.
+# Memory in use that belongs to no listed process: no lease gets it, and no running lease suffers.
 
 load helpers
 load watch_helpers
@@ -14,7 +13,8 @@ teardown() {
 }
 
 calm() { gpurota-sim set gpu0.hidden=0 gpu0.hide_processes=0 release_delay_ms=0; }
-# hidden EXPRESSION: of the figure on GPU 0, in MiB; h is nothing where it is not known.
+# hidden EXPRESSION: whether the expression is true of h, the hidden memory on GPU 0 in MiB; h is
+# None if unknown.
 hidden() {
   holds "(lambda h: $1)(gpus[0]['hidden_bytes'] if gpus[0]['hidden_bytes'] is None else gpus[0]['hidden_bytes'] >> 20)"
 }
@@ -28,7 +28,7 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   # On a slow machine the ten seconds may be over before the refusal.
   run -75 gpurota run --gpu-ids 0 --nonblock -- true
   grep -qE 'memory of an ended program is being freed|in use without a lease' <<<"$output"
-  # Another GPU comes first, for slices too.
+  # The other GPU is preferred, for slices too.
   [ "$(gpurota run --nonblock -- printenv CUDA_VISIBLE_DEVICES)" = 1 ]
   [ "$(gpurota run --memory 1G --nonblock -- printenv CUDA_VISIBLE_DEVICES)" = 1 ]
   run -75 gpurota run --gpu-ids 0 --memory 4G --nonblock -- true
@@ -46,7 +46,7 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   grep -qF 'in use without a lease' <<<"$output"
   [ "$(gpurota run --nonblock -- printenv CUDA_VISIBLE_DEVICES)" = 1 ]
 
-  # A slice there hides it not.
+  # A slice on the GPU does not hide the memory.
   in_background beside gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" compute 300 3
   local beside=$BACKGROUND_PID
   wait_until says beside round
@@ -131,12 +131,12 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   wait_until no_leases
   run -75 gpurota run --gpu-ids 0 --nonblock -- true
   grep -qF 'memory of an ended program is being freed' <<<"$output"
-  # A request that waits finds all of it free.
+  # A request that waits gets all of the memory when it is free.
   in_background next gpurota run --gpu-ids 0 -- "$PROGRAM" greedy 500 7000
   wait_until says next 'goes on with'
 }
 
-@test "since when a GPU is used without a lease is known after a kill of the daemon" {
+@test "the time since when a GPU is used without a lease survives a kill of the daemon" {
   start_daemon
   in_background stranger env -u GPUROTA_RUNTIME_DIR CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 1500
   wait_until says stranger holding

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# Figures over time: `gpurota history`, what of them outlives a daemon, and what becomes of a file
+# Figures over time: `gpurota history`, which figures outlive a daemon, and what happens to a file
 # that cannot be used.
 
 load helpers
 
-# The machine is that of all cases.
+# All cases share one machine, so its settings are reset.
 setup() {
   gpurota-sim set gpu0.utilisation=0
   start_daemon
@@ -13,15 +13,16 @@ teardown() { end_test; }
 
 FILE=state/history.db
 
-# history EXPRESSION [ARGUMENT…]: whether it is true of `gpurota history --json`: h is all, gpus its
-# GPUs, points those of the first.
+# history_holds EXPRESSION [ARGUMENT…]: whether the expression is true of `gpurota history --json`:
+# h is the whole answer, gpus are its GPUs, points those of the first GPU.
 history_holds() {
   local expression=$1
   shift
   gpurota history --json "$@" | python3 -c '
 import json, sys
 h = json.load(sys.stdin)
-names = {"h": h, "gpus": h["gpus"], "leases": h["leases"], "points": h["gpus"][0]["points"] if h["gpus"] else []}
+names = {"h": h, "gpus": h["gpus"], "leases": h["leases"],
+         "points": h["gpus"][0]["points"] if h["gpus"] else []}
 sys.exit(0 if eval(sys.argv[1], names) else 1)' "$expression"
 }
 
@@ -32,7 +33,8 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   wait_until says holder holding
   wait_until history_holds 'any(p["utilisation_percent"] == 0 for p in points)'
   gpurota-sim set gpu0.utilisation=80
-  wait_until history_holds 'any(p["max_used_bytes"] >= 100 << 20 and p["utilisation_percent"] == 80 for p in points)'
+  wait_until history_holds \
+    'any(p["max_used_bytes"] >= 100 << 20 and p["utilisation_percent"] == 80 for p in points)'
   history_holds 'h["step_seconds"] == 2 and len(gpus) >= 1'
   wait_until history_holds 'points[-1]["power_mw"] > points[0]["power_mw"]'
   wait_until history_holds 'points[-1]["temperature_celsius"] > points[0]["temperature_celsius"]'
@@ -50,11 +52,12 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   before=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   kill_daemon
   start_daemon
-  # At most ten seconds are lost, and those in which there was no daemon.
+  # At most ten seconds are lost, and the seconds without a daemon.
   wait_until history_holds "sum(p['seconds'] for p in points if p['time'] < '$before') >= 11" \
     --since 10m
   local known
-  known=$(gpurota history --json --since 10m | python3 -c 'import json, sys; print(json.load(sys.stdin)["gpus"][0]["points"][-1]["time"])')
+  known=$(gpurota history --json --since 10m |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["gpus"][0]["points"][-1]["time"])')
   stop_daemon
   start_daemon
   wait_until history_holds "any(p['time'] == '$known' for p in points)" --since 10m
@@ -72,7 +75,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
 }
 
 @test "a history that cannot be stored loses only history, and is reported once" {
-  # As a full disk, but for the history alone.
+  # Only the file of the history cannot be written, as on a full disk.
   gpurota reserve --memory 1G --short
   stop_daemon
   rm -f "$FILE"
@@ -84,7 +87,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   [ "$(grep -c 'the history cannot be stored' gpurotad.log)" = 1 ]
 }
 
-@test "a lease has its own history, also when it has ended, and everybody may see it without what is private" {
+@test "a lease keeps its own history after its end, and everybody sees it without private text" {
   in_background holder gpurota run --gpu-ids 0 --memory 2G --note secret -- "$PROGRAM" hold 100
   wait_until says holder holding
   wait_until history_holds 'any(p["max_used_bytes"] >= 100 << 20 for p in leases[0]["points"])' \
@@ -96,7 +99,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   [[ "$output" == *L1* && "$output" != *secret* ]]
 }
 
-# drawn WIDTH [VARIABLE=VALUE]… COMMAND…: what it prints on a terminal of that width.
+# drawn WIDTH [VARIABLE=VALUE]… COMMAND…: the output of the command on a terminal of this width.
 drawn() { script -qfec "stty cols $1; TERM=xterm ${*:2}" /dev/null </dev/null | tr -d '\r'; }
 widest() { wc -L <"$1"; }
 
@@ -114,7 +117,7 @@ widest() { wc -L <"$1"; }
   grep -Eq '└.*┬' picture
   grep -Eq '[0-2][0-9]:[0-5][0-9]' picture
   grep -q $'\033\\[32m' picture
-  # Without colour it is as wide as the terminal, and no wider; the same in ASCII.
+  # Without colour, and in ASCII, the output is exactly as wide as the terminal.
   local width
   for width in 38 57 140; do
     drawn "$width" NO_COLOR=1 gpurota history >plain
@@ -126,20 +129,20 @@ widest() { wc -L <"$1"; }
   done
   drawn 60 NO_COLOR=1 TERM=linux gpurota history >plain
   LC_ALL=C lacks '[^ -~]' plain
-  # A terminal without room for graphs has what a pipe has: a row for each GPU.
+  # A terminal without room for graphs gets the output of a pipe: a row for each GPU.
   drawn 37 NO_COLOR=1 gpurota history --gpu-ids 0 >narrow
   gpurota history --gpu-ids 0 >piped
   grep -q '^GPU  *LOAD  *MAX  *MEMORY' narrow
   grep -q '^GPU  *LOAD  *MAX  *MEMORY' piped
   [ "$(grep -c '^0 ' piped)" = 1 ]
   lacks $'[│█]|\033' piped
-  # A lease has its own.
+  # A lease has graphs of its own.
   drawn 60 NO_COLOR=1 gpurota history --lease L1 >lease
   grep -q '^L1: load ' lease
   grep -q '^memory .* MiB │' lease || grep -q '^memory .* GiB │' lease
 }
 
-@test "each step is a row with --steps alone, of as many words as the others" {
+@test "--steps prints a row for each step, all with the same number of fields" {
   gpurota-sim set gpu0.utilisation=80
   wait_until history_holds 'sum(p["utilisation_percent"] == 80 for p in points) >= 2'
   gpurota history --gpu-ids 0 --steps >rows
@@ -162,7 +165,8 @@ widest() { wc -L <"$1"; }
   [[ "$output" == *'there is no GPU "99"'* ]]
   run -1 gpurota history --lease nobodys
   [[ "$output" == *"no lease is called 'nobodys'"* ]]
-  # One that has ended has its figures, and says since when where none are of the time asked for.
+  # An ended lease keeps its figures. If there are none for the time asked for, the command says
+  # when they begin.
   in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder holding
   wait_until history_holds 'leases[0]["points"]' --lease L1
@@ -192,7 +196,10 @@ has_none_of_late() {
   in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder holding
   hours() {
-    gpurota report --json | python3 -c 'import json, sys; r = json.load(sys.stdin)["rows"][0]; sys.exit(0 if eval(sys.argv[1]) else 1)' "$1"
+    gpurota report --json | python3 -c '
+import json, sys
+r = json.load(sys.stdin)["rows"][0]
+sys.exit(0 if eval(sys.argv[1]) else 1)' "$1"
   }
   wait_until hours 'r["idle_gpu_seconds"] >= 1 and r["used_gpu_seconds"] == 0'
   gpurota-sim set gpu0.utilisation=100

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Several machines: status, queue and report of all in one table, and programs on one of them. A
-# script stands for ssh: gpu1 and gpu2 are simulated machines with daemons of their own, other hosts
+# Several machines: their status, queue and report in one table, and programs run on one of them. A
+# script replaces ssh: gpu1 and gpu2 are simulated machines with daemons of their own, other hosts
 # do what their names say.
 # machine: demo
 #
@@ -17,7 +17,7 @@ setup() {
   BACKGROUND+=($!)
   wait_until env GPUROTA_RUNTIME_DIR="$E2E_DIR/run2" gpurota status >/dev/null 2>&1
   write_ssh
-  # No daemon is at the local folder: each host has its own.
+  # No daemon uses the local folder, because each host has its own.
   export HERE=$E2E_DIR/nowhere
 }
 teardown() { end_test; }
@@ -44,7 +44,7 @@ END
   chmod 700 "$E2E_DIR/ssh"
   export GPUROTA_SSH=$E2E_DIR/ssh
 }
-# With nothing of this machine: only ssh leads to a daemon.
+# remote ARGUMENT…: calls gpurota so that it finds no daemon of this machine; only ssh leads to one.
 remote() { env GPUROTA_RUNTIME_DIR="$HERE" gpurota "$@"; }
 json() { python3 -c 'import json, sys
 hosts = json.load(open(sys.argv[1]))["hosts"]
@@ -123,7 +123,7 @@ is_reported() {
   run -137 remote run --host gpu1 -- sh -c 'kill -KILL $$'
   [ "$(remote run --host user@gpu2 -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"')" != "" ]
   run -2 remote run --host gpu1 --memory nothing -- true
-  # The inner run would wait for its own shell.
+  # The inner run could only start when its own shell has ended, so it is refused.
   run -125 remote run --host gpu1 --gpu-ids 0 --nonblock -- sh \
     -c 'env GPUROTA_RUNTIME_DIR="$E2E_DIR/run" gpurota run --gpu-ids 0 --nonblock -- true'
   run -127 remote run --host gpu1 -- no-such-command

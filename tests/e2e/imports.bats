@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Memory of other processes that a program imports: it counts for the importer's lease as well as
-# for its maker's, for each once.
+# Memory that a program imports from another process counts once for the importer's lease, and once
+# for the maker's.
 
 load helpers
 load ipc_helpers
@@ -17,7 +17,7 @@ reserved() {
   gpurota reserve --gpu-ids 0 --memory 1G --for 10m >/dev/null && value 'leases[-1]["lease_id"]'
 }
 charged() { told "$1" charged "$2"; }
-# path_of NAME MIB: of a descriptor of so much, which NAME has mapped
+# path_of NAME MIB: the path of a descriptor of MIB of memory that NAME has mapped.
 path_of() {
   local said
   told "$1" "map $2" CUDA_SUCCESS
@@ -25,7 +25,7 @@ path_of() {
   [[ $said == CUDA_SUCCESS\ * ]]
   FOUND=${said#* }
 }
-# Nobody but a descriptor of its own, and whoever has taken it, keeps it.
+# Unmaps the memory of NAME, and closes its handle; then only descriptors keep the memory.
 let_go() {
   told "$1" unmap CUDA_SUCCESS
   told "$1" letgo 0
@@ -50,7 +50,7 @@ let_go() {
   charged maker 128
   cat keeper.err
   [ "$(grep -c '^gpurota: L[0-9]* was refused 200 MiB of GPU memory of another process, which counts for both: more than is left of its 1 GiB' keeper.err)" = 1 ]
-  # Together with what they have by NVML it is never more than the limit.
+  # NVML's figure of the lease, with the imports in it, never exceeds the limit.
   wait_until holds 'max(g["used_bytes"] for l in leases for g in l["gpus"]) <= 2**30'
 }
 
@@ -66,7 +66,7 @@ let_go() {
   charged other $((850 + 128))
 }
 
-@test "memory that is closed, or whose process is killed, goes back as it was charged" {
+@test "closing memory, or killing its process, credits what was charged" {
   local lease
   lease=$(reserved)
   slice maker
@@ -91,14 +91,14 @@ let_go() {
   sleep_until_charged fresh 128
   charged another $((300 + 128))
 }
-# Some looks later it is so still.
+# The charge must be the same some samples later.
 sleep_until_charged() {
   wait_until told "$1" charged "$2"
   sleep 1.5
   told "$1" charged "$2"
 }
 
-@test "within a lease an import is free, and counts on when its maker has let it go" {
+@test "within a lease an import is free, and stays charged when its maker releases it" {
   local lease
   lease=$(reserved)
   in_lease maker "$lease"
@@ -118,7 +118,7 @@ sleep_until_charged() {
   charged maker $((2 * 128))
 }
 
-@test "a daemon that comes back counts it as the last one did" {
+@test "a restarted daemon counts imports as the last one did" {
   local lease
   lease=$(reserved)
   in_lease maker "$lease"
@@ -134,7 +134,7 @@ sleep_until_charged() {
   sleep_until_charged other $((400 + 2 * 128))
 }
 
-# Pools and external memory, too.
+# The figures include those of pools and external memory.
 @test "figures measured on a real GPU are the same on a simulated one" {
   mkdir -p dist/bin dist/lib
   ln -s "$E2E_PREFIX/bin/gpurota" "$E2E_PREFIX/sbin/gpurotad" dist/bin

@@ -1,9 +1,9 @@
-# Programs that share memory (tests/interposer/ipc_probe.cpp), and what they are told to do.
+# Programs that share memory (tests/interposer/ipc_probe.cpp), and the commands to them.
 # shellcheck shell=bash
 
 declare -gA TO FROM
 
-# start NAME COMMAND…: a process that does what `ask NAME …` says.
+# start NAME COMMAND…: starts a process that carries out what `ask NAME …` says.
 start() {
   local name=$1 to from
   shift
@@ -23,13 +23,13 @@ ask() {
   echo "$2" >&"${TO[$1]}"
   answer "$1"
 }
-# told NAME WORDS ANSWER
+# told NAME WORDS ANSWER: NAME must answer the command WORDS with ANSWER.
 told() {
   local said
   said=$(ask "$1" "$2")
   [ "$said" = "$3" ] || { echo "$1 says '$said' to '$2', not '$3'" && return 1; }
 }
-# handle_of NAME: of 96 MiB in which all words are 7; in $HANDLE.
+# handle_of NAME: sets HANDLE to a handle of 96 MiB of NAME's memory, in which all words are 7.
 handle_of() {
   told "$1" 'alloc 96' CUDA_SUCCESS
   told "$1" 'set 7' CUDA_SUCCESS

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# `gpurota job`: programs that the daemon looks after.
+# `gpurota job`: programs that the daemon starts, restarts and keeps the output of.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
@@ -8,7 +8,8 @@ load job_helpers
 @test "a job runs as its owner under a lease, and how it ended and what it printed are kept" {
   add hello --memory 1G "${machine[@]}" -- sh -c 'id -u; pwd; echo "lease $GPUROTA_LEASE"; exit 3'
   wait_until in_state hello failed
-  job_is hello 'j["runs"][0]["reason"] == "exited" and j["runs"][0]["code"] == 3 and j["runs"][0]["started"]'
+  job_is hello \
+    'j["runs"][0]["reason"] == "exited" and j["runs"][0]["code"] == 3 and j["runs"][0]["started"]'
   gpurota job show hello | grep 'exited 3'
   [ "$(gpurota job logs hello | head -n 1)" = "$(id -u)" ]
   logged hello "$PWD"
@@ -48,7 +49,8 @@ load job_helpers
 }
 
 @test "a job that ends while there is no daemon has its exit code" {
-  add away --memory 1G "${machine[@]}" -- sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 5'
+  add away --memory 1G "${machine[@]}" -- sh \
+    -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 5'
   wait_until logged away ready
   local keeper
   keeper=$(keepers)
@@ -80,7 +82,8 @@ load job_helpers
   echo 'grace = "200ms"' >>gpurota.toml
   stop_daemon
   start_daemon
-  add deaf --memory 1G "${machine[@]}" -- sh -c 'trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done'
+  add deaf --memory 1G "${machine[@]}" -- sh \
+    -c 'trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done'
   wait_until logged deaf 'pid '
   local pid
   pid=$(gpurota job logs deaf | sed -n 's/^pid //p')
@@ -104,7 +107,7 @@ load job_helpers
 }
 logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
 
-@test "the values of its variables are shown nowhere" {
+@test "the values of a job's variables are shown nowhere" {
   TOKEN=hush-hush gpurota job add secret --memory 1G --env TOKEN -- sh \
     -c 'echo "has ${#TOKEN}"; exec sleep 600'
   wait_until logged secret 'has 9'
@@ -118,7 +121,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   grep -q TOKEN shown
 }
 
-@test "show says in how many seconds it starts again" {
+@test "show prints in how many seconds a job starts again" {
   add crash --memory 1G --restart always -- false
   backs_off() {
     gpurota job show crash | grep -qE '^state +backing-off: starts again in [0-9]+ s$'
@@ -194,10 +197,11 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   gpurota reserve --gpus 1 --for 1h > /dev/null
   run -0 gpurota job add whole --gpus 2 -- sleep 600
   [[ "$output" == 'added job whole: in the queue, position 1: 0 of 2 GPUs are free for it; '* ]]
-  # A command that another job is to make is not checked beforehand, and the job is not said to run
-  # either.
+  # The command is not checked beforehand if another job is to make it, and the message does not say
+  # that the job runs.
   run -1 gpurota job add later --memory 1G --boot-after web -- ./made-by-web
-  [[ "$output" == *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
+  [[ "$output" == \
+    *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
 }
 
 @test "another user's job is reported as not found; administrators see and stop it" {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# Jobs: which is started after which at boot (--boot-after).
+# Jobs: the order in which they are started at boot (--boot-after).
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
 load job_helpers
 
-# after NAME: what it names, as a list in Python.
+# after NAME: prints the jobs that NAME starts after, as a Python list.
 after() {
   gpurota job show "$1" --json |
     python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["after"])'

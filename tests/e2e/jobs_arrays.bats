@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Arrays: jobs of many items (--array, add-each), and what is done with their items.
+# Arrays: jobs of many items (--array, add-each), and commands for their items.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 # shellcheck disable=SC2016 # for the shell of the job
@@ -7,9 +7,9 @@ load helpers
 load job_helpers
 
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
-# counts NAME EXPRESSION: of its items, i.
+# counts NAME EXPRESSION: whether the expression is true of the counts of the job's items, i.
 counts() { job_is "$1" "(lambda i: $2)(j['items'])"; }
-# item_is NAME INDEX EXPRESSION: of the item, j.
+# item_is NAME INDEX EXPRESSION: whether the expression is true of the item, j.
 item_is() {
   gpurota job show "$1" --items --json | python3 -c '
 import json, sys
@@ -18,10 +18,11 @@ sys.exit(0 if eval(sys.argv[2], {"j": item}) else 1)' "$2" "$3"
 }
 no_files() { [ -z "$(ls "$E2E_DIR/state/jobs")" ]; }
 lines_in() { [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
-# Each item does this: says that it is on, and waits for go-INDEX with its exit status.
+# Each item runs this script, which appends its index to `ran`, and waits for the file go-INDEX with
+# its exit status.
 until_told='i=$GPUROTA_ARRAY_INDEX; echo $i >>ran
 while [ ! -e go-$i ]; do sleep 0.05; done; exit "$(cat go-$i)"'
-# told CODE INDEX…: all at once.
+# told CODE INDEX…: ends these items with the exit status CODE.
 told() {
   local code=$1 index
   shift
@@ -39,7 +40,7 @@ told() {
   gpurota job list | grep -E '^sweep .* running .*2 running, 3 wait'
   run -0 gpurota job list --items
   [[ "$output" == *'sweep[1] '*'sweep[2] '* ]]
-  # Items that wait inside are no requests.
+  # Items that wait inside of their array are no requests.
   gpurota queue --json | python3 -c 'import json, sys; assert not json.load(sys.stdin)["requests"]'
   told 0 2
   wait_until lines_in ran 3
@@ -79,7 +80,7 @@ told() {
   gpurota job restart 'sweep[3]'
   wait_until lines_in ran 7
   wait_until in_state sweep finished
-  # All of them again.
+  # All items start again.
   gpurota job restart sweep
   wait_until lines_in ran 11
   wait_until in_state sweep finished
@@ -99,7 +100,7 @@ told() {
   told 200 4
   gpurota job restart sweep --failed
   run -200 gpurota job wait sweep
-  # One that a signal ended, and one that was stopped before it ran.
+  # One item is ended by a signal, and the other is stopped before it runs.
   add killed --array 1-2%1 --memory 1G -- sh -c 'until [ -e go ]; do sleep 0.05; done; kill -9 $$'
   gpurota job stop 'killed[2]'
   touch go
@@ -237,7 +238,8 @@ sys.exit(len(json.load(sys.stdin)["requests"]) != 1)'
   [ "$(sort -n ran | tr '\n' ' ')" = '1 2 3 4 5 6 7 8 9 10 11 12 ' ]
 }
 
-# all_failed NAME ITEMS: in the store, as if each item had run and failed; the daemon is not there.
+# all_failed NAME ITEMS: changes the store as if each item had run and failed; for use without a
+# daemon.
 all_failed() {
   python3 - "$E2E_DIR/state/gpurota.db" "$@" <<'PYTHON'
 import sqlite3, sys
@@ -271,7 +273,7 @@ PYTHON
     gpurota job stop sweep
     wait_until in_state sweep stopped
   done
-  # Stopped and started meanwhile, it goes on, and does not begin anew.
+  # The array is stopped and started in between, and continues instead of beginning again.
   kill_daemon
   all_failed sweep 4999
   start_daemon
@@ -362,7 +364,7 @@ PYTHON
   keepers=$(keepers)
   kill_daemon
   for keeper in $keepers; do
-    # The first item of the first job.
+    # Finds the keeper of the first item of the first job.
     tr '\0' ' ' <"/proc/$keeper/cmdline" | grep -q "/jobs/$(((1 << 24) + 2)) " || continue
     kill -KILL "$keeper"
   done

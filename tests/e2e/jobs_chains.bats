@@ -5,10 +5,10 @@
 load helpers
 load job_helpers
 
-# Jobs that run until a file is there, and end with its number.
+# until_told FILE: a script that runs until the file exists, and ends with the number in the file.
 # shellcheck disable=SC2016 # for the shell of the job
 until_told() { printf 'while [ ! -e %s ]; do sleep 0.05; done; exit "$(cat %s)"' "$1" "$1"; }
-# told FILE CODE: all at once.
+# told FILE CODE: ends such a job with CODE. The file gets its content and its name in one step.
 told() { echo "$2" >"$1.new" && mv "$1.new" "$1"; }
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 
@@ -64,7 +64,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   keepers=$(keepers)
   kill_daemon
   told go-a 0
-  # Its keeper can leave no report.
+  # The keeper is killed, so it can write no report.
   for keeper in $keepers; do
     if tr '\0' ' ' <"/proc/$keeper/cmdline" | grep -q '/jobs/3 '; then kill -KILL "$keeper"; fi
   done
@@ -104,7 +104,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   add first --memory 1G -- true
   wait_until in_state first finished
   add d --memory 1G --after-success first --after-end a -- true
-  # A predecessor that has ended well is needed no more.
+  # A predecessor that has succeeded is not needed any more.
   gpurota job remove first
   wait_until in_state a running
   run -1 gpurota job remove a
@@ -149,7 +149,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   run -124 gpurota job wait good long --timeout 1s
   [[ "$output" == *'not ended after 1 s: long'* ]]
   wait_until in_state long running
-  # Ctrl-C ends the waiting only.
+  # Ctrl-C ends only the command that waits.
   run -124 timeout -s INT 1 gpurota job wait long
   in_state long running
   in_background waiter gpurota job wait long good
@@ -200,7 +200,7 @@ TOML
   [[ "$stderr" == *'--after is called --boot-after now'* ]]
 }
 
-@test "Python's lines are there at once; logs says when there is nothing yet" {
+@test "output of Python is shown at once; logs says when there is none yet" {
   add quiet --memory 1G -- sleep 600
   run -0 --separate-stderr gpurota job logs quiet
   [ -z "$output" ]

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# Jobs: changed, written to a file and read from one, followed.
+# Jobs: changing them, exporting them to a file, applying a file, and following their output.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
 load job_helpers
 
-@test "limits are changed while it runs, the command at its next start" {
+@test "a job's limits change while it runs, its command at the next start" {
   add web --memory 1G --note first "${machine[@]}" -- sh -c 'echo one; exec sleep 600'
   wait_until logged web one
   gpurota job update web --memory 2G --note second
@@ -19,7 +19,7 @@ load job_helpers
   holds 'leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30'
 }
 
-@test "its priority and its quantum are changed while it runs" {
+@test "a job's priority and quantum change while it runs" {
   add web --memory 1G --swap -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   run -0 gpurota --verbose job update web --priority low --quantum 5s
@@ -31,7 +31,7 @@ load job_helpers
   holds 'leases[0]["priority"] == -10'
 }
 
-@test "a change that no GPU of the machine could fill is refused at once; one that may wait is not" {
+@test "a change that no GPU could fill is refused at once; one that can wait is not" {
   run -125 gpurota run --memory 1000T -- true
   local why=$output
   run -1 gpurota job add big --memory 1000T -- true
@@ -49,10 +49,11 @@ load job_helpers
   [ "$output" = "$why" ]
   gpurota undrain 0 1
   wait_until in_state web running
-  [ "$(gpurota job list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 1 ]
+  [ "$(gpurota job list --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 1 ]
 }
 
-@test "a change that the site never allows is refused at once; one above the owner's use of now is not" {
+@test "a change that is never allowed is refused at once; one above the current allowance is not" {
   add web --memory 2G --note one -- sleep 600
   wait_until in_state web running
   printf '[limits]\nmemory = "1GiB"\nduration = "1h"\n' >gpurota.toml
@@ -79,7 +80,7 @@ load job_helpers
   run -1 gpurota job add mine -- true
 }
 
-@test "a change that cannot be is refused whole" {
+@test "an impossible change is refused as a whole" {
   add web --memory 1G -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   run -1 gpurota job update web --memory 9000G --restart always
@@ -95,7 +96,7 @@ load job_helpers
   holds 'leases[0]["gpus"][0]["limit_bytes"] == 2**30'
 }
 
-@test "its time is changed while it runs" {
+@test "a job's time limit changes while it runs" {
   add web --memory 1G --timeout 1h -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   gpurota job update web --timeout 1s
@@ -103,7 +104,7 @@ load job_helpers
   job_is web 'j["runs"][-1]["reason"] == "timeout"'
 }
 
-@test "export and apply are each other's mirror" {
+@test "apply restores what export has written" {
   printf 'A=x "y"\\z\n' >vars
   add db --memory 1G --restart on-failure --env-file vars -- sh -c 'echo "$A"; exec sleep 600'
   add web --memory 1G --boot-after db --workdir / -- sleep 600
@@ -120,7 +121,7 @@ load job_helpers
   wait_until logged db 'x "y"\\z'
   in_state web stopped
   gpurota job export --with-secrets | diff jobs.toml -
-  # Without secrets their values stay as they are, and are asked for where there are none.
+  # Without secrets in the file, existing values stay as they are, and missing ones are asked for.
   gpurota job export >plain.toml
   lacks 'x .y' plain.toml
   run -0 gpurota job apply plain.toml
@@ -161,7 +162,8 @@ TOML
 }
 
 @test "logs -f shows what comes, over restarts of the job and of the daemon, until Ctrl-C" {
-  add web --memory 1G "${machine[@]}" -- sh -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; rm go; echo end; exec sleep 600'
+  add web --memory 1G "${machine[@]}" -- sh \
+    -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; rm go; echo end; exec sleep 600'
   wait_until logged web begin
   in_background followed env --default-signal=INT gpurota job logs -f web
   local follower=$BACKGROUND_PID
@@ -180,7 +182,7 @@ TOML
 }
 has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
 
-@test "logs -f follows over the turns of the log, and ends with its job" {
+@test "logs -f follows when the log is rotated, and ends with its job" {
   add loud --memory 1G "${machine[@]}" -- sh -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; i=0; while [ $i -lt 12 ]; do yes "round $i 0123456789012345678901234567890123456789" | head -c 2000000; i=$((i + 1)); sleep 0.3; done; echo the-end; exec sleep 600'
   in_background followed gpurota job logs -f loud
   wait_until says followed begin
@@ -245,14 +247,15 @@ theirs_gone() { ! gpurota job list | grep -q theirs; }
   [[ "$output" != *very-secret* ]]
   gpurota job export mine --with-secrets | grep -q very-secret
   administrator gpurota job update mine --user root --memory 2G
-  # As a program that speaks the protocol itself would try.
+  # Calls the daemon as a program would that speaks the protocol itself.
   local options
   for options in '["--", "touch", "taken"]' '["--runtime-dir", "/tmp"]' '["--runtime-dir=/tmp"]'; do
     run -0 python3 - "$E2E_DIR/run/control.sock" "$options" <<'PYTHON'
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
-call = {"method": "dev.gpurota.UpdateJob", "parameters": {"name": "mine", "user": "root", "options": json.loads(sys.argv[2])}}
+call = {"method": "dev.gpurota.UpdateJob",
+        "parameters": {"name": "mine", "user": "root", "options": json.loads(sys.argv[2])}}
 s.sendall(json.dumps(call).encode() + b"\0")
 print(s.recv(65536).decode())
 PYTHON

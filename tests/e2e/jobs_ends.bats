@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Jobs: what they wait for, what ends them, and what a reboot makes of them.
+# Jobs: waiting, ends of all kinds, and reboots.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
@@ -25,12 +25,13 @@ import json, sys
 sys.exit(0 if any(r["key"] == "job" for r in json.load(sys.stdin)["rows"]) else 1)'
 }
 
-@test "nobody gets a lease of a job by saying so" {
+@test "a client that claims to be a job gets no lease of a job" {
   run python3 - "$E2E_DIR/run/control.sock" <<'PYTHON'
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
-s.sendall(json.dumps({"method": "dev.gpurota.Acquire", "parameters": {"request": {"kind": "job"}}}).encode() + b"\0")
+s.sendall(json.dumps({"method": "dev.gpurota.Acquire",
+                      "parameters": {"request": {"kind": "job"}}}).encode() + b"\0")
 print(s.recv(65536).decode())
 PYTHON
   [[ "$output" == *InvalidRequest* ]]
@@ -48,7 +49,7 @@ PYTHON
   kill "$HOLDER"
   wait_until in_state first running
   wait_until in_state second running
-  # Time in the queue is no time of the run.
+  # The run does not begin before the job has its lease.
   job_is second "j['lease_id'] and not j['request_id']"
 }
 
@@ -62,7 +63,7 @@ PYTHON
   [ "$(gpurota queue --json | grep -c request_id)" = 0 ]
 }
 
-@test "one whose request is cancelled is stopped, and says by whom" {
+@test "a job whose request is cancelled is stopped, and shows who cancelled it" {
   fill_gpus
   add waits --memory 1G --restart always -- sleep 600
   wait_until job_is waits 'j["request_id"]'
@@ -99,7 +100,7 @@ PYTHON
   gpurota job show crash | grep -q 'killed by signal 11'
 }
 
-@test "its time limit ends the whole tree, and the reason is kept" {
+@test "a job's time limit ends the whole process tree, and the reason is kept" {
   echo 'grace = "300ms"' >>gpurota.toml
   gpurota reload
   add timed --memory 1G --timeout 1s "${machine[@]}" -- sh -c '(trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done) & trap "" TERM; while :; do sleep 0.1; done'
@@ -120,7 +121,7 @@ PYTHON
   wait_until no_leases
 }
 
-@test "one whose lease is released is stopped and not started again" {
+@test "a job whose lease is released is stopped and not started again" {
   add web --memory 1G --restart always -- sleep 600
   wait_until job_is web 'j["lease_id"]'
   gpurota release "$(value 'leases[0]["lease_id"]')"
@@ -150,7 +151,7 @@ PYTHON
   wait_until in_state off running
   gpurota job stop off
   wait_until in_state off stopped
-  # Each says when it starts; added in the order c, a, b.
+  # Each job writes down when it starts; the jobs are added in the order c, a, b.
   local order=$E2E_DIR/order name
   for name in c a b; do
     add "$name" --memory 1G --env E2E_DIR -- sh -c "echo $name >>'$order'; exec sleep 600"
@@ -165,7 +166,7 @@ PYTHON
   job_is a 'j["runs"][-1]["reason"] == "reboot"'
   job_is off 'j["state"] == "stopped"'
   job_is once 'j["state"] == "finished" and len(j["runs"]) == 1'
-  # As they were added, each behind those of its --boot-after.
+  # The jobs start in the order in which they were added, each after those of its --boot-after.
   python3 - "$E2E_DIR/gpurotad.log" <<'PYTHON'
 import re, sys
 text = open(sys.argv[1]).read()
@@ -174,7 +175,7 @@ sys.exit(0 if started == ["b", "c", "a"] else f"started {started}")
 PYTHON
 }
 
-@test "a keeper that is killed ends the run, and it is seen" {
+@test "killing a job's keeper ends the run, and the end is shown" {
   add web --memory 1G "${machine[@]}" -- sh -c 'echo "pid $$"; exec sleep 600'
   wait_until logged web 'pid '
   kill -KILL "$(keepers)"
@@ -183,7 +184,7 @@ PYTHON
   wait_until no_leases
 }
 
-# As if systemd had started it.
+# Starts the daemon as if systemd had started it.
 as_service() {
   mkdir -p bin
   ln -sf "$BATS_TEST_DIRNAME/systemd_run_stand_in.py" bin/systemd-run
@@ -200,7 +201,7 @@ as_service() {
   wait_until logged web 'pid '
   grep -q -- '--slice=gpurota-jobs.slice' asked
   lacks sleep asked
-  # The keeper is no child of the daemon's, and its lease is a job's all the same.
+  # The keeper is not a child of the daemon, but its lease is still one of a job.
   [ "$(ps -o ppid= -p "$(keepers)" | tr -d ' ')" != "$DAEMON_PID" ]
   wait_until holds '[l["kind"] for l in leases] == ["job"]'
   kill_daemon
@@ -212,7 +213,7 @@ as_service() {
   wait_until gone "$(pid_of web)"
 }
 
-@test "nothing tells the value of a variable, whatever is asked" {
+@test "no answer shows the value of a job's variable" {
   printf 'FROM_FILE=very-secret-file\n' >vars
   TOKEN=very-secret-token gpurota job add secret --memory 1G --env TOKEN --env-file vars -- \
     sh -c 'echo "has ${#TOKEN} ${#FROM_FILE}"; exec sleep 600'
@@ -243,7 +244,7 @@ as_service() {
   lacks 'very-secret' exported
   grep -q TOKEN shown
   grep -q UpdateJob shown
-  # And the files that have them are the daemon's alone.
+  # Only the daemon can read the files with these values.
   [ -z "$(find "$E2E_DIR/state" -perm /077 -type f)" ]
   gpurota job export --with-secrets | grep -q 'very-secret-other'
 }
@@ -257,8 +258,10 @@ as_service() {
   fi
   rmdir "$group"
   gpurota job add own --gpu-ids 0 --memory 1G -- sh -c 'grep ^0:: /proc/self/cgroup; exec sleep 600'
-  wait_until eval 'gpurota job logs own | grep -q "/gpurota-keeper-job-[0-9]*-[0-9]*/gpurota-L[0-9]*"'
-  group=$point$(gpurota job logs own | sed -n 's/^0:://p' | sed 's|\(.*/gpurota-keeper-job-[0-9]*-[0-9]*\)/.*|\1|')
+  wait_until eval \
+    'gpurota job logs own | grep -q "/gpurota-keeper-job-[0-9]*-[0-9]*/gpurota-L[0-9]*"'
+  group=$point$(gpurota job logs own | sed -n 's/^0:://p' |
+    sed 's|\(.*/gpurota-keeper-job-[0-9]*-[0-9]*\)/.*|\1|')
   [ -d "$group" ]
   gpurota job remove --force own
   wait_until eval '[ ! -d "$group" ]'
@@ -300,12 +303,13 @@ as_service() {
 }
 
 lacks_job() { [[ $(gpurota job list) != *"$1"* ]]; }
-# So many leases are in what the store has of who used how much.
+# reports N: the report, which comes from the store, counts N leases.
 reports() { gpurota report --json | python3 -c '
 import json, sys
-sys.exit(0 if sum(row["leases"] for row in json.load(sys.stdin)["rows"]) == int(sys.argv[1]) else 1)' "$1"; }
+sys.exit(0 if sum(row["leases"]
+                  for row in json.load(sys.stdin)["rows"]) == int(sys.argv[1]) else 1)' "$1"; }
 
-@test "why a run was refused is known also where its keeper could leave no word" {
+@test "the reason of a refused run is known even if its keeper could write no report" {
   add silent --memory 1G -- true
   wait_until in_state silent finished
   gpurota set --gpu-ids 0,1 --capacity 500M

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Asks for this and that of six jobs while the daemon is killed and started again, in a random
-order, and holds what is against what was asked: jobs_hammer.py SEED ROUNDS DAEMON ARGUMENT...
+"""Makes random requests about six jobs while the daemon is killed and started again, and compares
+the jobs with what was requested: jobs_hammer.py SEED ROUNDS DAEMON ARGUMENT...
 
-Each job is a `sleep` of its own length, so that its processes are known. After each round a job
-that was to run does so once, one that was stopped or removed does not, and whoever got no answer
-(the daemon was killed) may have been heard or not.
+Each job is a `sleep` of its own length, so that its processes are known. After each round, a job
+that should run must run exactly once, and a job that was stopped or removed must not run. If a
+request got no answer because the daemon was killed, both results are correct.
 """
 import json
 import os
@@ -90,7 +90,7 @@ def problems(wanted):
 def main():
     seed, rounds, argv = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     chance = random.Random(seed)
-    wanted = {name: "gone" for name in NAMES}  # None: either
+    wanted = {name: "gone" for name in NAMES}  # None: either state is correct
     daemon = start_daemon(argv)
     for number in range(rounds):
         asked = []

@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
-# Jobs: a daemon that is killed at a bad moment, and one that runs where its user has no account.
+# Jobs: a daemon that is killed at a bad moment, and a daemon whose user has no account.
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
 load job_helpers
 
-# Each starts a daemon as it needs it.
+# Each case starts a daemon in its own way.
 setup() { :; }
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 
-# change_state OLD NEW: in what the store has of the jobs; "\0" is a NUL.
+# change_state OLD NEW: replaces text in the stored records of jobs; "\0" is a NUL.
 change_state() {
   python3 - "$E2E_DIR/state" "$@" <<'PYTHON'
 import sqlite3, sys
@@ -25,7 +25,8 @@ PYTHON
 
 @test "a job being removed when the daemon is killed ends and is gone" {
   start_daemon
-  add deaf --memory 1G --restart always "${machine[@]}" -- sh -c 'trap "" TERM; echo "pid $$"; while [ ! -e go ]; do sleep 0.1; done'
+  add deaf --memory 1G --restart always "${machine[@]}" -- sh \
+    -c 'trap "" TERM; echo "pid $$"; while [ ! -e go ]; do sleep 0.1; done'
   wait_until logged deaf 'pid '
   local pid
   pid=$(pid_of deaf)
@@ -60,7 +61,7 @@ in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
   [ "$(ls "$E2E_DIR/state/jobs")" = 1 ]
 }
 
-# A job that has run, and a daemon that is killed then.
+# Runs a job, and then kills the daemon.
 run_once_and_kill() {
   start_daemon
   add once --memory 1G -- sh -c 'echo run'
@@ -68,9 +69,9 @@ run_once_and_kill() {
   kill_daemon
 }
 
-@test "a start that was noted but not made is made by the next daemon, and is not the end of the last run" {
+@test "a start that was stored but not made is made by the next daemon, as a new run" {
   run_once_and_kill
-  # As it is when the daemon is killed before there is a keeper.
+  # Changes the files as if the daemon had been killed before there was a keeper.
   change_state finished running
   rm "$E2E_DIR"/state/jobs/*/report
   touch "$(echo "$E2E_DIR"/state/jobs/*)/unbegun"
@@ -102,7 +103,7 @@ run_once_and_kill() {
   [ "$(gpurota job logs once | grep -c run)" = 1 ]
 }
 
-@test "whatever is asked while the daemon is killed again and again, no job runs twice and none is lost" {
+@test "while the daemon is killed repeatedly, no job runs twice and none is lost" {
   make_folders
   echo 'grace = "1s"' >gpurota.toml
   local seed
@@ -148,7 +149,8 @@ run_once_and_kill() {
 import json, sys
 events = [json.loads(line) for line in open("happened")]
 mine = [e["type"] for e in events if f"(run {sys.argv[1]})" in (e["detail"] or "")]
-sys.exit(0 if {"lease_made", "lease_started", "lease_ending"} <= set(mine) and len(set(e["event_id"] for e in events)) == len(events) else f"{mine}")
+sys.exit(0 if {"lease_made", "lease_started", "lease_ending"} <= set(mine)
+         and len(set(e["event_id"] for e in events)) == len(events) else f"{mine}")
 PYTHON
   done
 }

@@ -1,9 +1,9 @@
-# kill -9 of parts of an engine, of the daemon and of programs, at random: `load kill_helpers`
-# behind the helpers of an engine. E2E_SEED repeats a run, E2E_KILLS says how many rounds.
+# Kills parts of an engine, the daemon and programs with kill -9, at random: `load kill_helpers`
+# after the helpers of an engine. E2E_SEED repeats a run, E2E_KILLS is the number of rounds.
 #
 # shellcheck shell=bash disable=SC2034 # read by the tests
 
-# All of the case in a control group of its own, so that it is seen what it leaves.
+# Moves the case into a control group of its own, which shows what is left behind.
 enter_own_groups() {
   CGROUPS=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
   OURS=gpurota-e2e-kills-$BASHPID BEFORE=$(sed -n 's/^0:://p' /proc/self/cgroup)
@@ -25,7 +25,7 @@ teardown() {
   leave_own_groups
 }
 
-# The containers' own processes of the lease.
+# The lease's processes inside of containers.
 in_container() {
   local pid
   for pid in $(pgrep -f "gpu_program hold" || true); do
@@ -36,20 +36,20 @@ in_container() {
   done
 }
 nobody_inside() { [ -z "$(in_container)" ]; }
-# Those on standard input, if they are still there.
+# Kills the processes on standard input that still exist.
 killed() { xargs -r kill -KILL 2>/dev/null || true; }
 
-# With processes in them. An empty one that an engine leaves when it is killed is the engine's.
+# Groups with processes in them. An empty group that a killed engine leaves is the engine's matter.
 groups_left() {
   grep -lsx 'populated 1' "$CGROUPS/$OURS"/*/cgroup.events | grep -v -e conmon -e "$OURS/case/" ||
     true
 }
-# Those of leases, empty or not.
+# Groups of leases, empty or not.
 our_groups() { find "$CGROUPS/$OURS" -mindepth 1 -type d -name 'gpurota-*'; }
 no_groups() { end_unbegun && [ -z "$(groups_left)$(our_groups)" ]; }
-# A monitor that is killed before it has started its container leaves a process of runc that waits
-# for that, of which its engine does not know any more. No program has begun in there, and nothing
-# of a lease is in it; the same happens without gpurota.
+# Ends processes of runc that wait forever. Such a process is left when a monitor is killed before
+# it has started its container, and its engine does not know the process any more. The container has
+# no program and nothing of a lease yet. The same happens without gpurota.
 end_unbegun() {
   local group pid
   for group in $(groups_left); do
@@ -63,8 +63,8 @@ end_unbegun() {
 }
 UNBEGUN=0
 
-# round COMMAND…: a program in a container; at any moment of its start, or when it holds, the
-# command kills. RUN_PID is the pid of gpurota run.
+# round COMMAND…: starts a program in a container, and runs COMMAND, which kills something, at a
+# random moment of the start or while the program holds memory. RUN_PID is the pid of gpurota run.
 round() {
   local options=(--memory 1G)
   if [ $((RANDOM % 3)) = 0 ]; then options=(--swap); fi
@@ -73,14 +73,14 @@ round() {
   RUN_PID=$BACKGROUND_PID
   if [ $((RANDOM % 2)) = 0 ]; then wait_until says held holding; else sleep "0.$((RANDOM % 10))"; fi
   "$@"
-  # If the command came before its victim was there, the program still holds.
+  # The program still holds memory if COMMAND ran before its victim existed.
   wait_until released || return 1
   wait_until memory_is_back || return 1
   wait_until nobody_inside || return 1
   remove_containers
   wait_until no_groups || { groups_left && our_groups && return 1; }
 }
-# One that has not asked yet has no lease to release.
+# Repeats the release, because a run that has not asked for its lease yet has none to release.
 released() {
   gpurota release --all >/dev/null 2>&1 || true
   gone "$RUN_PID" && no_leases
@@ -89,7 +89,7 @@ kill_gpurotad() { kill_daemon && start_daemon && killed <<<"$RUN_PID"; }
 kill_container() { in_container | killed; }
 kill_run() { killed <<<"$RUN_PID"; }
 
-# rounds COMMAND…: of each kind in turn.
+# rounds COMMAND…: runs rounds that kill with each of the commands in turn.
 rounds() {
   local i
   for ((i = 0; i < ${E2E_KILLS:-$#}; ++i)); do

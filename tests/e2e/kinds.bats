@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Which kind of GPU a lease gets, on a machine of several kinds.
+# The kind of GPU that a lease gets, on a machine with several kinds.
 # machine: mixed
 
 load helpers
@@ -52,7 +52,8 @@ model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
   [ "$(value "gpus[0]['classes'][0]")" = first ]
   [ "$(gpurota __complete classes)" = $'first\nlast' ]
   run -125 gpurota run --gpu-class lats -- true
-  [[ $output == *"there is no class 'lats' of GPUs: the site has first, last, none; did you mean last?"* ]]
+  [[ $output == \
+    *"there is no class 'lats' of GPUs: the site has first, last, none; did you mean last?"* ]]
   run -125 gpurota run --gpu-class none -- true
   [[ $output == *"this machine has no GPU of class 'none'"* ]]
   run -125 gpurota run --gpu-class last --gpus "$((all + 1))" -- true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Processes that a command leaves running, or hands to a server; and messages to shells of a
-# reservation that is over.
+# Processes that a command leaves running, or starts through a server; and messages to shells whose
+# reservation is over.
 
 load helpers
 
@@ -18,7 +18,8 @@ teardown() { end_test; }
 
 @test "a process that ends with the command by itself was not left running" {
   # The child ends when the command's end closes its standard input.
-  gpurota run --memory 1G -- python3 -c 'import subprocess; subprocess.Popen(["cat"], stdin=subprocess.PIPE)' 2>said
+  gpurota run --memory 1G -- python3 \
+    -c 'import subprocess; subprocess.Popen(["cat"], stdin=subprocess.PIPE)' 2>said
   [ ! -s said ]
 }
 
@@ -31,13 +32,13 @@ teardown() { end_test; }
   gpurota run --memory 1G -- tmux -L old new-session -d -s job sleep 600 2>said
   grep "^gpurota: tmux hands its work to a server, which is not in the lease; write tmux new-session -d " said
   tmux -L old kill-server
-  # A session that somebody works in hands nothing over.
+  # tmux -V starts no server, so it gets no hint.
   gpurota run --memory 1G -- tmux -V 2>said
   [ ! -s said ]
 }
 
-# in_terminal COMMANDS TEXT: what a shell with these commands shows on a terminal of its own. A line
-# is typed once TEXT is shown.
+# in_terminal COMMANDS TEXT: the output of a shell with these commands on a terminal of its own. A
+# line is typed when TEXT is shown.
 in_terminal() {
   timeout "$PATIENCE" python3 - "$@" <<'END'
 import os, pty, sys
@@ -95,5 +96,6 @@ no_shell_watch() {
 
 @test "a user whose program in a lease uses another GPU is always notified" {
   in_background stray gpurota run --gpu-ids 1 -- env CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 900
-  wait_until says stray 'your process [0-9]* uses GPU 0 without a lease.*it was started in L1, which has GPU 1'
+  wait_until says stray \
+    'your process [0-9]* uses GPU 0 without a lease.*it was started in L1, which has GPU 1'
 }

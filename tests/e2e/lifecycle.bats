@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The program, the CLI, the daemon or the terminal dies at some moment: what is left?
+# The program, the CLI, the daemon or the terminal dies at some moment: nothing may be left.
 
 load helpers
 
@@ -26,7 +26,8 @@ teardown() { end_test; }
 }
 
 @test "SIGTERM to the CLI reaches the command, which may end as it likes" {
-  in_background traps gpurota run --memory 1G -- sh -c 'trap "echo asked; exit 5" TERM; echo ready; while :; do sleep 0.05; done'
+  in_background traps gpurota run --memory 1G -- sh \
+    -c 'trap "echo asked; exit 5" TERM; echo ready; while :; do sleep 0.05; done'
   wait_until says traps ready
   kill -TERM "$BACKGROUND_PID"
   ends_with 5 "$BACKGROUND_PID"
@@ -34,7 +35,8 @@ teardown() { end_test; }
 }
 
 @test "a program is signalled ahead of its end, and processes that do not handle the signal are left alone" {
-  in_background warned gpurota run --memory 1G --timeout 6s --warn 3s -- sh -c '(trap "echo saved" USR1; echo ready; while :; do sleep 0.05; done); exit 0'
+  in_background warned gpurota run --memory 1G --timeout 6s --warn 3s -- sh \
+    -c '(trap "echo saved" USR1; echo ready; while :; do sleep 0.05; done); exit 0'
   wait_until says warned ready
   value 'leases[0]["warn_signal"]' | grep -x USR1
   wait_until says warned saved
@@ -154,7 +156,8 @@ teardown() { end_test; }
 }
 
 @test "a session that is dropped ends what ran in it" {
-  # script(1) gives it a terminal of its own; its death hangs that terminal up, as sshd's does.
+  # script(1) gives the command a terminal. Killing script(1) hangs up the terminal, as the end of
+  # sshd does.
   in_background session script -qfec "gpurota run --memory 1G -- '$PROGRAM' hold 10" /dev/null
   wait_until says session 'holding'
   kill -KILL "$BACKGROUND_PID"
@@ -183,7 +186,7 @@ teardown() { end_test; }
   # The interrupt character goes to the whole foreground group, as from a keyboard.
   mkfifo keys
   exec 4<>keys
-  # A shell without job control has its background programs ignore interrupts.
+  # A shell without job control makes its background programs ignore interrupts.
   env --default-signal=INT script -qfec "gpurota run --memory 1G -- sh -c 'trap \"echo interrupted; exit 9\" INT; echo ready; while :; do sleep 0.05; done'" /dev/null <keys >session 2>&1 3>&- &
   BACKGROUND+=("$!")
   wait_until says session ready

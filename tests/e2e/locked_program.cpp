@@ -88,7 +88,7 @@ void answer(int fuse, const fuse_in_header& header, const void* body) {
       return reply(fuse, header.unique, 0, &out, sizeof out);
     }
     case FUSE_OPEN: {
-      // The second open bypasses the cache, so its dirty data must be written first.
+      // The second open bypasses the cache, so dirty data in the cache must be written first.
       fuse_open_out out{};
       out.open_flags = ++opened == 1 ? FOPEN_KEEP_CACHE : FOPEN_DIRECT_IO;
       return reply(fuse, header.unique, 0, &out, sizeof out);
@@ -132,8 +132,8 @@ void mount_at(const char* folder) {
   write_file("/proc/self/setgroups", "deny");
   write_file("/proc/self/uid_map", "0 " + std::to_string(uid) + " 1");
   write_file("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1");
-  // Opened in this namespace: the kernel requires that the opener and the mounter are in the same
-  // one.
+  // Opened in this namespace, because the kernel requires the opener and the mounter to be in the
+  // same namespace.
   const int fuse = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (fuse < 0) give_up("/dev/fuse");
   const std::string options = "fd=" + std::to_string(fuse) + ",rootmode=40000,user_id=0,group_id=0";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The daemon's loop waits for no process: not for one that nobody can read, and a test that would
-# let it does not pass.
+# The daemon's loop must wait for no process, not even for one that nobody can read. A test in which
+# the loop would wait fails.
 
 load helpers
 load watch_helpers
@@ -14,7 +14,7 @@ teardown() {
   end_test
 }
 
-# Starts a program on the GPU, of no lease, that holds the lock of its address space.
+# Starts a program without a lease on the GPU, which holds the lock of its address space.
 start_locked() {
   make_folders
   printf 'unreserved_threshold = "0"\n' >gpurota.toml

@@ -1,6 +1,7 @@
-/* Preloaded into gpurotad by the end-to-end tests (helpers.bash): ends it when the thread of its loop opens a file
- * of another process that this process can keep it waiting for, by holding the lock of its address space. Allowed
- * is what src/ports/processes.h names; everything else below /proc/PID is for workers. */
+/* Preloaded into gpurotad by the end-to-end tests (helpers.bash). Ends the daemon when the thread
+ * of its loop opens a file of another process on which that process can keep it waiting, by holding
+ * the lock of its address space. The files that src/ports/processes.h names are allowed; all other
+ * files below /proc/PID are for workers. */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include "in_daemon.h"
@@ -18,12 +19,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static pid_t daemon_pid; /* 0: not in gpurotad, nothing is held against the rule */
+static pid_t daemon_pid; /* 0: not in gpurotad, so nothing is checked */
 
 __attribute__((constructor)) static void begin(void) {
   if (!is_daemon()) return;
   daemon_pid = getpid();
-  /* What it starts is not to be looked after. */
+  /* Programs that the daemon starts run without this library. */
   unsetenv("LD_PRELOAD");
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A GPU falls off the bus under a daemon that is then started anew: the others are served, and what
-# was on it is shown.
+# A GPU falls off the bus under a daemon that is then restarted: other GPUs are served, and the
+# leases on the lost GPU are shown.
 
 load helpers
 
@@ -13,7 +13,7 @@ teardown() {
 lose_gpu_1() { gpurota-sim set gpu1.lost=1; }
 find_gpu_1() { gpurota-sim set gpu1.lost=0; }
 
-# In GPU 1, a swap lease and a slice that hold memory; in GPU 0, the same.
+# Starts on each of the GPUs 0 and 1 a swap lease and a slice that hold memory.
 start_leases() {
   in_background swap1 gpurota run --gpu-ids 1 --swap --memory 4G -- "$PROGRAM" hold 100
   wait_until says swap1 holding
@@ -38,7 +38,8 @@ restart_daemon() {
   lose_gpu_1
   restart_daemon
   holds 'len(gpus) == 1 and len(leases) == 4'
-  wait_until holds 'sorted(l["lease_id"] for l in leases if l["gpus"][0]["index"] == -1) == ["L1", "L2"]'
+  wait_until holds \
+    'sorted(l["lease_id"] for l in leases if l["gpus"][0]["index"] == -1) == ["L1", "L2"]'
   gpurota status | grep L1 | grep -q LOST
   gpurota status | grep L2 | grep -q LOST
   gpurota ps >/dev/null

@@ -6,7 +6,7 @@ load helpers
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# The figure that `gpu_program info` gave as KEY: seen KEY FILE
+# seen KEY FILE: the figure that `gpu_program info` has printed as KEY.
 seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
 
 @test "a program sees its limit as the size of its GPU" {
@@ -26,9 +26,9 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   in_background greedy gpurota run --memory 2G -- "$PROGRAM" greedy 64
   wait_until says greedy 'goes on with'
   grep 'refused at .*CUDA_ERROR_OUT_OF_MEMORY' "$E2E_DIR/greedy"
-  # Why, and what gives more, once.
+  # The reason, and the command that gives more memory, are printed once.
   [ "$(grep -c '^gpurota: L1 was refused .* of GPU memory: more than is left of its 2 GiB (gpurota update L1 --memory SIZE)$' "$E2E_DIR/greedy")" = 1 ]
-  # NVML's figure, contexts included: never above the limit, and the limit is made use of.
+  # NVML's figure, with contexts, comes near the limit but never exceeds it.
   wait_until holds 'leases[0]["gpus"][0]["used_bytes"] >= 0.9 * 2**31'
   holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**31'
 }

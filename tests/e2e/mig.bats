@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # machine: h100-mig
-# A GPU that is split by MIG: its instances are given out, and what runs on them counts once.
+# A GPU that is split by MIG: its instances are leased, and programs on them are counted once.
 
 load helpers
 

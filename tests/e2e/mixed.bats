@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A machine with two different cards, where CUDA by itself counts them in another order than
+# A machine with two different cards, which CUDA by default numbers in another order than
 # nvidia-smi.
 # machine: mixed
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# The rules for Prometheus and the dashboard for Grafana: what they ask for is what gpurota-web
-# exports.
+# The rules for Prometheus and the dashboard for Grafana query metrics that gpurota-web exports.
 
 load helpers
 
@@ -18,10 +17,12 @@ teardown() { end_test; }
 @test "each alert has a test and is in the manual, and the manual names no other" {
   local alerts tested told
   alerts=$(grep -o 'alert: [A-Za-z]*' "$MONITORING/gpurota.rules.yml" | cut -d' ' -f2 | sort)
-  # Fires in one test at least.
-  tested=$(grep -A 3 'alertname: ' "$MONITORING/gpurota.rules_test.yml" | grep -B 2 -A 1 'exp_alerts:$' | grep -o 'alertname: [A-Za-z]*' |
+  # The alerts that fire in at least one test.
+  tested=$(grep -A 3 'alertname: ' "$MONITORING/gpurota.rules_test.yml" |
+    grep -B 2 -A 1 'exp_alerts:$' | grep -o 'alertname: [A-Za-z]*' |
     cut -d' ' -f2 | sort -u)
-  told=$(grep -o '^| `Gpurota[A-Za-z]*`' "$BATS_TEST_DIRNAME/../../docs/operate/metrics.md" | grep -o 'Gpurota[A-Za-z]*' | sort)
+  told=$(grep -o '^| `Gpurota[A-Za-z]*`' "$BATS_TEST_DIRNAME/../../docs/operate/metrics.md" |
+    grep -o 'Gpurota[A-Za-z]*' | sort)
   diff <(echo "$alerts") <(echo "$tested")
   diff <(echo "$alerts") <(echo "$told")
 }
@@ -34,7 +35,11 @@ teardown() { end_test; }
   in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder holding
   local port
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(python3 -c '
+import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
   cat >prometheus.yml <<END
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: ["$(realpath "$MONITORING/gpurota.rules.yml")"]
@@ -47,8 +52,8 @@ END
     --web.listen-address="127.0.0.1:$port"
   wait_until dashboard_is_answered "$port"
 }
-# Each query, as Grafana sends it: it has an answer, and one with figures unless there may be none
-# to tell.
+# Sends each query as Grafana does. Each must have an answer, and figures in it, except for queries
+# that may have none.
 dashboard_is_answered() {
   gpurota run --gpu-ids 1 -- true # an event, lately
   python3 - "$MONITORING/gpurota-dashboard.json" "http://127.0.0.1:$1" <<'END'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Names that users give leases, and users' own defaults.
+# Names that users give to leases, and the users' own defaults.
 
 load helpers
 
@@ -10,7 +10,7 @@ setup() {
 }
 teardown() { end_test; }
 
-@test "a name stands wherever an id can" {
+@test "a name is accepted wherever an id is" {
   in_background train gpurota run --name train7 --memory 1G -- "$PROGRAM" hold 1
   wait_until says train holding
   gpurota status | grep 'L1 .*train7'
@@ -24,7 +24,7 @@ teardown() { end_test; }
   ends_with 123 "$BACKGROUND_PID"
 }
 
-@test "a name is one's only one, of leases and requests, and free again afterwards" {
+@test "a name is unique among a user's leases and requests, and free again afterwards" {
   gpurota reserve --gpu-ids 0 --name lab >/dev/null
   run gpurota reserve --gpu-ids 1 --name lab
   [ "$status" = 1 ]
@@ -77,7 +77,8 @@ gpurota_queue_has() { gpurota queue | grep -q "($1)"; }
 @test "a mistake in one's own defaults stops only commands that would use them" {
   printf '%s\n' '[run]' 'memry = "2G"' >config/gpurota/config.toml
   run -2 gpurota run -- true
-  [[ $output == *"config.toml:2: run.memry: there is no such option of gpurota run; did you mean memory?"* ]]
+  [[ $output == \
+    *"config.toml:2: run.memry: there is no such option of gpurota run; did you mean memory?"* ]]
   run -0 gpurota status
   printf '%s\n' '[run]' 'memory = "2X"' >config/gpurota/config.toml
   run -2 gpurota run -- true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# `gpurota run` in a shell that has a lease already: in that lease, or in one of its own whose
-# environment replaces the shell's.
+# `gpurota run` in a shell that already has a lease: the run joins that lease, or gets a lease of
+# its own, whose environment replaces the shell's.
 
 # shellcheck disable=SC2016,SC2154 # for the inner shell; machine is of job_helpers
 load helpers
@@ -9,7 +9,7 @@ load job_helpers
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# in_shell COMMAND…: as in a shell, which a run of a slice is.
+# in_slice COMMAND: runs the command in a shell that has a slice as its lease.
 in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
 
 @test "a run without options joins the lease of the shell, and prints it" {
@@ -20,7 +20,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
     grep -E '^gpurota: in L[0-9]+ on GPU 0 ' said
     [ "$(sed -n 1p out)" = "$(grep -oE 'L[0-9]+' said | head -n 1)" ]
     grep -q 'gpus=1' out
-    sed -n '/^{/,$p' out | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["leases"]) == 1'
+    sed -n '/^{/,$p' out |
+      python3 -c 'import json, sys; assert len(json.load(sys.stdin)["leases"]) == 1'
   done
   eval "$(gpurota reserve --gpu-ids 1 --memory 1G 2>/dev/null)"
   gpurota run -- "$PROGRAM" info >out 2>said
@@ -30,7 +31,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   [ ! -s out ]
 }
 
-@test "with options of its own it has a lease of its own, in which its programs work" {
+@test "a run with options of a lease gets a lease of its own, in which its programs work" {
   local outer inner
   for outer in '' '--memory 1G' '--swap'; do
     for inner in '--gpus 1' '--memory 512M' '--swap' '--gpu-ids 1'; do
@@ -43,7 +44,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
       lacks '^gpurota: in L' said
     done
   done
-  # And by the variables that `reserve` prints, of one lease after another.
+  # The same, with leases from the variables that `reserve` prints, one after the other.
   for outer in '' '--memory 1G' '--swap'; do
     for inner in '' '--memory 512M' '--swap'; do
       # shellcheck disable=SC2086 # words
@@ -80,7 +81,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   [ "$APPTAINERENV_GPUROTA_LEASE" = L2 ]
 }
 
-@test "the user's defaults do not make it a lease of its own, nor give it a limit of time" {
+@test "the user's defaults give a nested run neither its own lease nor a time limit" {
   export XDG_CONFIG_HOME=$PWD/config
   mkdir -p config/gpurota
   printf '%s\n' '[run]' 'memory = "512M"' 'timeout = "1s"' >config/gpurota/config.toml
@@ -99,17 +100,20 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
 
 @test "a request that could only start when the shell has ended is refused at once" {
   run -125 --separate-stderr gpurota run --quiet --gpu-ids 0 -- gpurota run --gpu-ids 0 -- true
-  [ "$stderr" = 'gpurota: your L1, in whose shell you are, has GPU 0: leave out --gpu-ids to use it' ]
+  [ "$stderr" = \
+    'gpurota: your L1, in whose shell you are, has GPU 0: leave out --gpu-ids to use it' ]
   run -125 --separate-stderr gpurota run --quiet --gpus 2 -- gpurota run --gpus 1 -- true
-  [ "$stderr" = 'gpurota: your L2, in whose shell you are, has GPU 0, 1: leave out --gpus to use it' ]
-  # Also by nothing but the kernel's word, and for a reservation.
+  [ "$stderr" = \
+    'gpurota: your L2, in whose shell you are, has GPU 0, 1: leave out --gpus to use it' ]
+  # The shell is also recognised by the kernel alone, without the variables, and for a reservation.
   run -1 --separate-stderr gpurota run --quiet --gpu-ids 0 -- env -u GPUROTA_LEASE gpurota reserve \
     --gpu-ids 0
-  [[ $stderr == *'your L3, in whose shell you are, has GPU 0: this could only start when that has ended'* ]]
+  [[ $stderr == \
+    *'your L3, in whose shell you are, has GPU 0: this could only start when that has ended'* ]]
   eval "$(gpurota reserve --gpu-ids 0 2>/dev/null)"
   run -125 --separate-stderr gpurota run --gpu-ids 0 -- true
   [[ $stderr == *'your L4, in whose shell you are, has GPU 0: leave out --gpu-ids to use it'* ]]
-  # Somebody else's end helps: that is waited for.
+  # The end of another user's lease would help, so the request waits.
   in_background other gpurota run --gpu-ids 1 -- sleep 600
   wait_until holds 'len(leases) == 2'
   run -75 --separate-stderr gpurota run --gpus 1 --wait 1s -- true
@@ -129,7 +133,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   run -125 --separate-stderr env GPUROTA_LEASE=pod gpurota run -- true
   [[ $stderr == *'pod, which GPUROTA_LEASE names, is not a lease of this machine: unset'* ]]
   gpurota reserve --gpu-ids 0 --memory 1G >/dev/null 2>&1
-  # The number of another lease than the one of this shell.
+  # GPUROTA_LEASE names a lease other than that of this shell.
   run -125 --separate-stderr env GPUROTA_LEASE=L3 gpurota run -- true
   [[ $stderr == *'L3 is over: unset'* ]]
 }
@@ -140,7 +144,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   gpurota reserve --gpu-ids 0 --memory 1G >/dev/null 2>&1
   run -125 --separate-stderr as_nobody env GPUROTA_LEASE=L1 gpurota run -- true
   [[ $stderr == *"L1 is another user's: unset GPUROTA_LEASE"* ]]
-  # An administrator may look at it, and runs nothing in it either.
+  # An administrator may see the lease, but cannot run a command in it either.
   as_nobody gpurota reserve --gpu-ids 1 --memory 1G >/dev/null 2>&1
   run -125 --separate-stderr env GPUROTA_LEASE=L2 gpurota run -- touch ran
   [[ $stderr == *"L2 is another user's: unset GPUROTA_LEASE"* ]]
@@ -177,18 +181,19 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   wait_until memory_is_back
 }
 
-@test "of leases within each other the innermost has the process" {
+@test "a process in nested leases belongs to the innermost one" {
   in_background outer gpurota run --gpu-ids 0 --memory 1G -- gpurota run --gpu-ids 1 \
     --memory 1G -- "$PROGRAM" hold 200
   wait_until says outer holding
-  wait_until holds '[g["used_bytes"] >= 200 * 2**20 for l in leases for g in l["gpus"]] == [False, True]'
+  wait_until holds \
+    '[g["used_bytes"] >= 200 * 2**20 for l in leases for g in l["gpus"]] == [False, True]'
   in_background whole gpurota run --gpu-ids 0 --memory 1G -- sh \
     -c 'true; gpurota reserve --short --gpu-ids 0 --memory 512M; gpurota run --lease L4 -- "$0" hold 100' "$PROGRAM"
   wait_until says whole holding
   wait_until holds 'sum(g["used_bytes"] >= 100 * 2**20 for l in leases if l["lease_id"] == "L4" for g in l["gpus"]) == 1'
 }
 
-@test "GPUs that the user had chosen by hand, and that the lease does not have, are said once" {
+@test "GPUs that the user has chosen, and that the lease does not have, are reported once" {
   CUDA_VISIBLE_DEVICES=0 gpurota run --gpu-ids 1 -- true 2>said
   [ "$(grep -c "^gpurota: CUDA_VISIBLE_DEVICES was '0' and is '1' for the command" said)" = 1 ]
   CUDA_VISIBLE_DEVICES=1 gpurota run --gpu-ids 1 -- true 2>said
@@ -197,7 +202,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   uuid=$(value 'gpus[1]["uuid"]')
   CUDA_VISIBLE_DEVICES=${uuid%????} gpurota run --gpu-ids 1 -- true 2>said
   [ ! -s said ]
-  # The variable that the shell's lease has set is not a choice of the user.
+  # A variable that the shell's lease has set is not a choice of the user.
   gpurota run --gpu-ids 0 -- gpurota run --gpu-ids 1 -- true 2>said
   [ ! -s said ]
   gpurota run --gpu-ids 0 -- env CUDA_VISIBLE_DEVICES=1 gpurota run -- true 2>said

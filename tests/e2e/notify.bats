@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Owners are told what happens to their leases: on the terminal of their gpurota run, and by the
-# channels of [notify].
+# Owners are notified of what happens to their leases: on the terminal of their gpurota run, and by
+# the channels of [notify].
 
 load helpers
 load watch_helpers
@@ -8,26 +8,27 @@ load watch_helpers
 setup() { make_folders; }
 teardown() { end_test; }
 
-# notifier SCRIPT: a program of the site's, which runs with /bin/sh; what it writes to "$out" is in
-# out/NAME.
+# notifier SCRIPT: makes the site's notifier program, which runs SCRIPT with /bin/sh. Files that the
+# script writes in "$out" are in the folder out.
 notifier() {
-  # The notifier runs as another user than the daemon, where that is root.
+  # The notifier runs as another user than the daemon if the daemon runs as root.
   chmod 755 .
   mkdir -p -m 777 out
   printf '#!/bin/sh\nout=%s/out\n%s\n' "$E2E_DIR" "$1" >notifier
   chmod 755 notifier
 }
-# notify_by LINE…: the section [notify], with the program and a user that is there.
+# notify_by LINE…: writes the section [notify], with an existing user and these lines.
 notify_by() { configure '[notify]' 'user = "nobody"' "$@"; }
 with_program() { notify_by "command = [\"$E2E_DIR/notifier\"]" "$@"; }
 
-# told EXPRESSION: whether a Python expression is true of some notice n that the program was given.
+# told EXPRESSION: whether a Python expression is true of some notice, n, that the notifier got.
 told() {
   python3 -c '
 import json, sys
 try: lines = open("out/told").readlines()
 except OSError: lines = []
-sys.exit(0 if any(eval(sys.argv[1], {"n": json.loads(line)}) for line in lines if line.endswith("\n")) else 1)' "$1"
+sys.exit(0 if any(eval(sys.argv[1], {"n": json.loads(line)}) for line in lines
+                  if line.endswith("\n")) else 1)' "$1"
 }
 lines_of() { [ -e "out/$1" ] && [ "$(wc -l <"out/$1")" = "$2" ]; }
 
@@ -38,7 +39,8 @@ as() {
   shift
   setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
-# on_terminal FILE COMMAND: with a terminal of its own, of which FILE has what it shows.
+# on_terminal FILE COMMAND: runs the command on a terminal of its own, and writes its output to
+# FILE.
 on_terminal() { in_background "$1" script -qfec "$2" /dev/null; }
 
 @test "a lease that ends by time is announced on the terminal, each time that the site has chosen" {
@@ -65,13 +67,15 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   needs_root
   chmod 755 . run
   start_daemon
-  on_terminal tty "setpriv --reuid 54001 --regid 54001 --clear-groups gpurota run --memory 2G -- sleep 100"
+  on_terminal tty \
+    "setpriv --reuid 54001 --regid 54001 --clear-groups gpurota run --memory 2G -- sleep 100"
   wait_until holds 'len(leases) == 1 and leases[0]["state"] == "active"'
   gpurota update L1 --for 1h --memory 1G --reason $'main\ttenance'
   wait_until says tty 'gpurota: L1 now ends at [0-9 :-]* and has at most 1 GiB of its GPU: root (administrator) changed its timeout and memory limit ("main.*tenance")'
   as 54001 gpurota update L1 --for 2h --note mine --reason 'of my own'
   gpurota release L1 --reason 'new fan'
-  wait_until says tty 'gpurota: L1 was released by root (administrator): "new fan"; ending your program'
+  wait_until says tty \
+    'gpurota: L1 was released by root (administrator): "new fan"; ending your program'
   lacks 'of my own' tty
   lacks '\t' tty
 }
@@ -154,13 +158,14 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   as_nobody gpurota filler add fold --memory 1G -- sleep 600
   gpurota filler pause fold --user nobody --reason noise
   wait_until told 'n["what"] == "changed" and n["text"] == "root (administrator) paused your filler fold: \"noise\""'
-  # Pausing it again takes nobody's reason away, and neither does a restart of the daemon.
+  # The reason stays when the filler is paused again, and after a restart of the daemon.
   as_nobody gpurota filler pause fold
   stop_daemon
   start_daemon
   as_nobody gpurota filler list | grep 'paused: by root (administrator): "noise"'
   gpurota filler remove fold --user nobody
-  wait_until told 'n["what"] == "released" and n["text"] == "root (administrator) removed your filler fold"'
+  wait_until told \
+    'n["what"] == "released" and n["text"] == "root (administrator) removed your filler fold"'
 }
 
 shows_of_web() { as_nobody gpurota job show web | grep -q "$1"; }
@@ -287,7 +292,7 @@ no_process_of() { ! pgrep -f "$E2E_DIR/$1" >/dev/null; }
     as 54001 gpurota reserve --memory 64M --for 1h --short >/dev/null
     gpurota release "L$i" >/dev/null
   done
-  # Another kind, and another user, are not kept back by it.
+  # The limit of one user's notices does not affect notices to another user.
   as 54002 gpurota reserve --memory 64M --for 1h --short
   gpurota release L21
   wait_until told 'n["uid"] == 54002'
@@ -320,7 +325,8 @@ class Hook(http.server.BaseHTTPRequestHandler):
                 pass
         body = self.rfile.read(int(self.headers["Content-Length"]))
         print(self.path, self.headers["Authorization"], body.decode(), flush=True)
-        print("shown" if any(b"s3cret" in each and b"curl" in each for each in words) else "hidden", flush=True)
+        print("shown" if any(b"s3cret" in each and b"curl" in each for each in words) else "hidden",
+              flush=True)
         self.send_response(500 if "broken" in self.path else 200)
         self.end_headers()
 

@@ -9,9 +9,10 @@ setup() {
 }
 teardown() { end_test; }
 
-# turns EXPRESSION: of `gpurota turns --json`, as Python.
+# turns EXPRESSION: prints the value of a Python expression of `gpurota turns --json`.
 turns() {
-  gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
+  gpurota turns --json |
+    python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
 }
 configure() {
   printf '%s\n' "$@" >"$E2E_DIR/gpurota.toml"
@@ -19,13 +20,14 @@ configure() {
 }
 
 @test "a program has one and a half times the GPU, in turns with another, and reads what it wrote" {
-  # All is written while turns are taken, by a machine that may clear half a GiB of pages a second.
+  # All memory is written while turns are taken, on a machine that may clear only half a GiB of
+  # pages a second.
   # shellcheck disable=SC2034 # wait_until reads it
   PATIENCE=240
   configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'
   gpurota set --gpu-ids 0 --capacity 640M --quantum 1s
-  # First the other: the memory that it cannot move is then known, and is not promised to the large
-  # one. The other has a second context most of the time.
+  # The small program starts first. Its memory that cannot move is then known, and is not promised
+  # to the large one. The small program has a second context most of the time.
   mkfifo "$E2E_DIR/tell" "$E2E_DIR/tell_beside"
   in_background beside gpurota run --gpu-ids 0 --swap --memory 500M -- \
     sh -c 'exec env PROBE_BUFFERS=8 "$0" torture 0 5 <"$1"' "$E2E_SWAP_PROBE" "$E2E_DIR/tell_beside"

@@ -1,7 +1,7 @@
 // A tenant that writes garbage into the page that it shares with the daemon (src/abi/page.h).
 //
-//   page_writer BYTE     allocates 64 MiB, fills its part of the page with BYTE (0 to 255; "random": anything), says
-//                        "written", and goes on writing until it is ended
+//   page_writer BYTE     allocates 64 MiB, fills its part of the page with BYTE (0 to 255, or any
+//                        bytes for "random"), prints "written", and writes again until it is ended
 #include "abi/page.h"
 
 #include <cstddef>

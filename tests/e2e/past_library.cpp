@@ -2,8 +2,9 @@
 // like some libraries, it reads the symbols of the driver's file itself. Stands for any lookup that
 // libgpurota does not know yet.
 //
-//   past_library MIB         holds so much, says "holding", and waits to be ended
-//   past_library MIB hook    the same, but is a tenant before: it allocates by the hooked functions first
+//   past_library MIB         holds MIB of memory, prints "holding", and waits to be ended
+//   past_library MIB hook    the same, but first becomes a tenant by allocating with the hooked
+//                            functions
 #include <array>
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Which GPUs a lease of several gets: those that are close together.
+# A lease of several GPUs gets GPUs that are close together.
 # machine: a100x8-pcie
 
 load helpers

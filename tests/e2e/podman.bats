@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Containers by a real engine, podman with runc: `gpurota run -- podman run …`.
+# Containers of a real engine, podman with runc: `gpurota run -- podman run …`.
 
 load helpers
 load engine_helpers
@@ -76,7 +76,7 @@ teardown() {
 @test "a container in a user namespace (--uidmap) is in its lease by its token" {
   open_driver_to_all
   with_options --uidmap 0:200000:5000 --gidmap 0:200000:5000
-  # Root in there makes what files are mounted on.
+  # The root of the container must be able to make the files on which others are mounted.
   chown -R 200000:200000 image
   case_our_numbers podman web
 }

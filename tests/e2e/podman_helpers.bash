@@ -1,9 +1,9 @@
-# podman for end-to-end tests, with runc: `load podman_helpers` behind `load helpers` and `load
+# podman for end-to-end tests, with runc: `load podman_helpers` after `load helpers` and `load
 # engine_helpers`.
 #
 # shellcheck shell=bash disable=SC2034 # ENGINE and INSIDE are read by the tests
 
-# Folders of the case and an image, or a skip.
+# Makes the folders of the case and an image, or skips the case.
 have_podman() {
   [ "$(id -u)" = 0 ] || skip "needs root: podman without root needs subordinate ids"
   command -v podman >/dev/null || skip "podman is not installed"
@@ -14,7 +14,7 @@ have_podman() {
   chmod 755 . run
 }
 
-# podman's monitors tidy up when their containers have ended, and mount something for that.
+# podman's monitors clean up after their containers, and mount something for that.
 end_containers() {
   local mounted
   [ -d "${E2E_DIR:-/nonexistent}/podman" ] || return 0
@@ -23,16 +23,17 @@ end_containers() {
     wait_until no_leases >/dev/null 2>&1 || true
   fi
   engine rm --all --force --time 0 >/dev/null 2>&1 || true
-  # Without root, the process that keeps podman's user namespace.
+  # Without root, a process stays that keeps podman's user namespace.
   if [ -s podman/tmp/pause.pid ]; then kill "$(cat podman/tmp/pause.pid)" 2>/dev/null || true; fi
   wait_until no_engine || true
-  for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do
+  for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts |
+    tac); do
     umount --lazy "$mounted"
   done
 }
 no_engine() { ! pgrep -f -- "$E2E_DIR/podman/root" >/dev/null; }
 
-# With all its state in this case's folder.
+# Sets ENGINE to a podman that keeps all its state in this case's folder.
 make_podman() {
   make_image
   make_options
@@ -52,7 +53,7 @@ END
   INSIDE=("${SHOWN[@]}" --rootfs "$E2E_DIR/image")
 }
 
-# The same as nobody, with AS_USER before a command.
+# Does the same as the user nobody; AS_USER is put before a command.
 have_rootless_podman() {
   [ "$(id -u)" = 0 ] || skip "needs root: it gives another user subordinate ids"
   installed podman newuidmap || skip "podman, or newuidmap (uidmap), is not installed"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
-# kill -9 of the daemon, of podman, of its monitor (conmon), of the container and of gpurota run, at
-# random: nothing is left. A few rounds;
-# tests/system/container_kills.sh has 200 of them.
+# Kills the daemon, podman, its monitor (conmon), the container and gpurota run with kill -9, at
+# random: nothing may be left. A few rounds; tests/system/container_kills.sh runs 200 of them.
 
 load helpers
 load engine_helpers

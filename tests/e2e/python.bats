@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Leases of the Python module: as those of `gpurota run`.
+# Leases of the Python module behave as those of `gpurota run`.
 
 load helpers
 load python_helpers
@@ -8,14 +8,16 @@ setup() { start_python_case; }
 teardown() { end_test; }
 
 queue_is() {
-  [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
+  [ "$(gpurota queue --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
 }
 
 @test "the limit of a lease holds for its commands, and for what they start" {
   python one <<'END'
 import gpurota, os, subprocess
 with gpurota.lease(memory="1G", note="from python") as lease:
-    with lease.popen(["sh", "-c", '"$PROGRAM" greedy 32; true'], stdout=subprocess.PIPE, text=True) as process:
+    with lease.popen(["sh", "-c", '"$PROGRAM" greedy 32; true'], stdout=subprocess.PIPE,
+                     text=True) as process:
         print(process.stdout.readline(), process.stdout.readline())
         assert lease.refresh().gpus[0].used_bytes <= 1 << 30
         input_ = open("go").read()
@@ -131,7 +133,9 @@ END
   local first second
   python first <<'END'
 import gpurota
-with gpurota.lease(gpus=1, on_wait=lambda request: print("position", request.position, request.reason)) as lease:
+with gpurota.lease(
+        gpus=1,
+        on_wait=lambda request: print("position", request.position, request.reason)) as lease:
     print("first", lease.id)
 END
   first=$BACKGROUND_PID
@@ -172,7 +176,8 @@ END
   wait_until says one 'gave up after 1 s: waits for GPU [01]: .* reservation (L1) ends at '
   wait_until says one '^0 of '
   wait_until queue_is 1
-  gpurota cancel "$(gpurota queue --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["requests"][0]["request_id"])')"
+  gpurota cancel "$(gpurota queue --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["requests"][0]["request_id"])')"
   wait "$BACKGROUND_PID"
   says one 'it was cancelled by'
 }
@@ -251,7 +256,8 @@ END
   python one <<'END'
 import gpurota, os, subprocess
 with gpurota.lease(memory="1G") as lease:
-    process = subprocess.Popen([os.environ["PROGRAM"], "greedy", "32"], env=lease.environ, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([os.environ["PROGRAM"], "greedy", "32"], env=lease.environ,
+                               stdout=subprocess.PIPE, text=True)
     print(process.stdout.readline(), process.stdout.readline())
     assert [each.pid for each in gpurota.processes(lease.id)] == [process.pid]
 print("ended with", process.wait())
@@ -264,7 +270,8 @@ END
 @test "two leases in turns may have more together than the GPU has" {
   python one <<'END'
 import gpurota, os
-with gpurota.lease(memory="6G", gpu_ids="0", swap=True) as one, gpurota.lease(memory="6G", gpu_ids="0", swap=True) as two:
+with gpurota.lease(memory="6G", gpu_ids="0", swap=True) as one, \
+        gpurota.lease(memory="6G", gpu_ids="0", swap=True) as two:
     commands = [lease.popen([os.environ["PROGRAM"], "compute", "500", "1"]) for lease in (one, two)]
     print([command.wait() for command in commands], one.info.share)
 END

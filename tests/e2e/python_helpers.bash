@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 start_python_case() {
-  # The installed module, or else that of the source tree: a stage of an older build has none.
+  # Uses the installed module, or that of the source tree if the stage of an older build has none.
   export PYTHONPATH=$E2E_PREFIX/lib/python3/dist-packages:$BATS_TEST_DIRNAME/../../python \
     PYTHONDONTWRITEBYTECODE=1
   export PROGRAM
@@ -11,7 +11,7 @@ start_python_case() {
   start_daemon
 }
 
-# python FILE: runs the program on standard input, in the background with its output in FILE.
+# python FILE: runs the Python program on standard input in the background, with its output in FILE.
 python() {
   cat >"$E2E_DIR/$1.py"
   in_background "$1" python3 -u "$E2E_DIR/$1.py"

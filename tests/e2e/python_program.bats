@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The Python module: the program itself under a lease, what is seen of the machine, notebooks; and
-# the guide's examples as they are written.
+# The Python module: the program itself under a lease, views of the machine, notebooks, and the
+# guide's examples as they are written.
 
 load helpers
 load python_helpers
@@ -8,7 +8,7 @@ load python_helpers
 setup() { start_python_case; }
 teardown() { end_test; }
 
-# A program with CUDA in the interpreter itself: allocates until it is refused.
+# A program that uses CUDA in the interpreter itself, and allocates until it is refused.
 greedy_module() {
   cat >train.py <<'END'
 import ctypes
@@ -17,7 +17,8 @@ def main():
     driver = ctypes.CDLL("libcuda.so.1")
     context, pieces, piece = ctypes.c_void_p(), 0, ctypes.c_void_p()
     assert driver.cuInit(0) == 0
-    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and driver.cuCtxSetCurrent(context) == 0
+    assert (driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+            and driver.cuCtxSetCurrent(context) == 0)
     while driver.cuMemAlloc_v2(ctypes.byref(piece), ctypes.c_size_t(64 << 20)) == 0:
         pieces += 1
     print("refused at", pieces * 64, "MiB", flush=True)
@@ -42,7 +43,7 @@ END
   grep -E 'refused at (8|9)[0-9]+ MiB' <<<"$output"
   [[ $output == *"total=1073741824"* ]]
   wait_until no_leases
-  # Under a lease already it is the one that counts.
+  # A program that already has a lease keeps that lease.
   run -7 gpurota run --memory 2G -- python3 main.py
   [ "$(grep -c '^begins' <<<"$output")" = 1 ]
   [[ $output == *"total=2147483648"* ]]
@@ -126,7 +127,8 @@ END
   run -0 python3 -c '
 import json, subprocess, sys
 words = json.load(open(sys.argv[1] + "/kernel.json"))["argv"]
-subprocess.run([word.replace("{connection_file}", "c.json") for word in words], check=True)' "$(cat folder)"
+subprocess.run([word.replace("{connection_file}", "c.json") for word in words],
+               check=True)' "$(cat folder)"
   [[ $output == *"1073741824 ['-f', 'c.json']"* ]]
 }
 

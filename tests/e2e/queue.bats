@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# Waiting: in order, told why and until when, and left at once.
+# Waiting: in order, with the reason and the expected time, until the user stops waiting.
 
 load helpers
 
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# Everything there is, for a while: a reservation of all GPUs.
+# Reserves all GPUs for an hour.
 take_all() { gpurota reserve --gpus "$(value 'len(gpus)')" --for 1h >taken; }
 queue_length() {
   gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))'
@@ -16,12 +16,13 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 @test "run waits for a GPU, says why, and runs when it is its turn" {
   take_all
   in_background waits gpurota run -- sh -c 'echo runs on $CUDA_VISIBLE_DEVICES'
-  wait_until says waits 'waiting as R1, position 1: waits for GPU [01]: .* reservation (L1) ends at '
+  wait_until says waits \
+    'waiting as R1, position 1: waits for GPU [01]: .* reservation (L1) ends at '
   gpurota release
   wait "$BACKGROUND_PID"
   says waits 'runs on [0-9]'
   says waits 'got GPU [0-9] as L2 after [0-9]* s'
-  # The request waited for the user's own reservation, which it says once.
+  # The request waited for the user's own reservation, and printed a hint once.
   [ "$(grep -c 'You hold L1 on GPU 0,1.*: gpurota run --lease L1 -- …' waits)" = 1 ]
 }
 
@@ -103,7 +104,8 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 
 @test "kill -9 of the daemon: a waiting request keeps its place" {
   take_all
-  in_background first gpurota run --gpu-ids 0 -- sh -c 'echo first; while [ ! -e go ]; do sleep 0.05; done'
+  in_background first gpurota run --gpu-ids 0 -- sh \
+    -c 'echo first; while [ ! -e go ]; do sleep 0.05; done'
   wait_until waiting 1
   local first=$BACKGROUND_PID
   in_background second gpurota run --gpu-ids 0 -- sh -c 'echo second'
@@ -120,7 +122,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   says second '^second'
 }
 
-@test "queue, explain and cancel tell of it and end it" {
+@test "queue and explain show a waiting request, and cancel ends it" {
   take_all
   in_background waits gpurota run --as anna -- true
   wait_until waiting 1
@@ -153,7 +155,8 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   python3 - <<'END'
 import json
 ways = json.load(open("json"))["alternatives"]
-assert [(way["request_id"], way["change"], way["labels"]) for way in ways] == [("R1", "memory", ["0"]), ("R1", "swap", ["0"])], ways
+assert ([(way["request_id"], way["change"], way["labels"]) for way in ways]
+        == [("R1", "memory", ["0"]), ("R1", "swap", ["0"])]), ways
 END
   # R1 is first in the queue, and keeps the GPU until it is cancelled.
   gpurota cancel R1
@@ -171,7 +174,7 @@ END
   gpurota run --nonblock --gpu-ids 1 --timeout 15m -- true
 }
 
-@test "why one waits is the same sentence everywhere, with its time" {
+@test "the reason for waiting is the same sentence everywhere, with its time" {
   gpurota reserve --gpu-ids 1 --for 2h --quiet
   in_background waits gpurota run --gpu-ids 1 -- true
   wait_until waiting 1
@@ -184,7 +187,8 @@ END
 import datetime, json
 first, second = json.load(open("json"))["requests"]
 reason = first["wait_reason"]
-assert (reason["code"], reason["remedy"]) == ("leased_until", "starts now without --gpu-ids"), reason
+assert ((reason["code"], reason["remedy"])
+        == ("leased_until", "starts now without --gpu-ids")), reason
 assert second["wait_reason"]["code"] == "behind_request", second
 time = datetime.datetime.fromisoformat(reason["time"].replace("Z", "+00:00")).astimezone()
 day = "%H:%M" if time.date() == datetime.date.today() else "%a %H:%M"
@@ -200,7 +204,7 @@ END
   gpurota job remove later --force
 }
 
-@test "a capacity below what a lease has is the reason, not that the lease has no time limit" {
+@test "a capacity below a lease's memory is given as the reason for waiting" {
   local size
   size=$(value "gpus[0]['available_bytes'] >> 20")
   in_background lease gpurota run --gpu-ids 0 --swap --memory "$((size * 3 / 4))M" -- sleep 60
@@ -208,10 +212,11 @@ END
   printf '%s\n' '[turns.gpu.0]' "capacity = \"$((size / 2))M\"" >"$E2E_DIR/gpurota.toml"
   gpurota reload
   in_background waits gpurota run --gpu-ids 0 --swap --memory "$((size / 4))M" -- true
-  wait_until says waits 'waits for GPU 0: its capacity of .* is less than the .* that leases there may have'
+  wait_until says waits \
+    'waits for GPU 0: its capacity of .* is less than the .* that leases there may have'
 }
 
-@test "explain says how a lease ended that is over" {
+@test "explain says how an ended lease ended" {
   gpurota reserve --gpu-ids 0
   gpurota release L1
   gpurota explain L1 | grep -q "^L1 is over since .*: it was released by $(id -un)"

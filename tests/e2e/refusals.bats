@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Why a program was refused GPU memory, said once on its standard error: the limit is one reason of
-# several.
+# The reason why a program was refused GPU memory is printed once on its standard error. The limit
+# is only one of several reasons.
 
 load helpers
 load ipc_helpers
@@ -15,30 +15,31 @@ told_once() { # told_once FILE TEXT
 }
 one_try() { "$@" "$PROGRAM" info >out 2>err || true; }
 
-@test "of a GPU that the program has chosen itself" {
+@test "a refusal on a GPU that the program has chosen itself is explained" {
   one_try gpurota run --gpu-ids 1 --memory 2G -- env CUDA_VISIBLE_DEVICES=0
   told_once err 'has no part of the GPU that this program has chosen.*leave CUDA_VISIBLE_DEVICES as gpurota sets it'
 }
 
-@test "in turns, of a GPU that the program has chosen itself" {
+@test "in turns, a refusal on a GPU that the program has chosen itself is explained" {
   one_try gpurota run --gpu-ids 1 --swap -- env CUDA_VISIBLE_DEVICES=0
   told_once err 'has no part of the GPU'
 }
 
-@test "of a daemon that cannot be reached" {
+@test "a refusal because the daemon cannot be reached is explained" {
   one_try gpurota run --memory 2G -- env GPUROTA_SOCKET=/nowhere/tenant.sock GPUROTA_WAIT_MS=0
   told_once err 'no daemon answers at /nowhere/tenant.sock'
 }
 
-@test "of a daemon that is gone, though there is room" {
+@test "a refusal because the daemon is gone, though there is room, is explained" {
   start some env GPUROTA_WAIT_MS=0 gpurota run --gpu-ids 0 --memory 1G -- "$E2E_IPC_PROBE"
   kill_daemon
   told some 'alloc 300' CUDA_ERROR_OUT_OF_MEMORY
   told some 'alloc 300' CUDA_ERROR_OUT_OF_MEMORY
-  told_once some.err 'was refused 300 MiB of GPU memory: no daemon answers at .*and only it can give more'
+  told_once some.err \
+    'was refused 300 MiB of GPU memory: no daemon answers at .*and only it can give more'
 }
 
-@test "of one process too many" {
+@test "a refusal because of one process too many is explained" {
   local lease
   echo 'max_tenants_per_lease = 1' >>gpurota.toml
   gpurota reload

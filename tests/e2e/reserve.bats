@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Reservations: what they print, what runs under them, how they end.
+# Reservations: their output, commands under them, and their ends.
 
 load helpers
 
@@ -132,7 +132,7 @@ END
   run -75 gpurota reserve --nonblock --gpu-ids "$gpu"
   gpurota reserve --nonblock --force --gpu-ids "$gpu" >out
   wait_until holds "gpus[$gpu]['state'] == 'in_use'"
-  # Its memory and the program are now the reservation's.
+  # The program and its memory now belong to the reservation.
   wait_until holds "leases[0]['gpus'][0]['used_bytes'] >= 2000 * 2**20"
   gpurota ps L1 | grep -q "hold 2000"
   gpurota release
@@ -157,12 +157,13 @@ END
   gpurota reserve --gpu-ids 0 >first
   gpurota reserve --gpu-ids 1 --note second >variables
   run -2 gpurota release
-  [[ "$output" == *'you have 2 reservations'*'gpurota release L1 '*'gpurota release L2 '*second*--all* ]]
+  [[ "$output" == \
+    *'you have 2 reservations'*'gpurota release L1 '*'gpurota release L2 '*second*--all* ]]
   holds 'len(leases) == 2'
   # shellcheck source=/dev/null
   (. ./variables && [ "$(gpurota release)" = 'released L2 (GPU 1, "second")' ])
   wait_until holds "[l['lease_id'] for l in leases] == ['L1']"
-  # The shell's reservation is over: the other one was not meant.
+  # The shell's reservation is over, so release must not end the other one.
   # shellcheck source=/dev/null
   (. ./variables && run -1 gpurota release &&
     [[ "$output" == *'L2, which this shell is under, has ended'* ]])

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Containers of podman without root: as nobody, who has subordinate ids in a mount namespace of the
-# case's own.
+# Containers of podman without root, run as nobody, who has subordinate ids in a mount namespace of
+# the case.
 
 load helpers
 load engine_helpers

@@ -2,8 +2,9 @@
 # Runs one .bats file inside a simulated machine: run_file.sh FILE.bats BUILD
 #
 # By hand: tests/e2e/run_file.sh tests/e2e/main_job.bats build/dev [-f NAME…]
-# A line "# machine: NAME" in the file says which machine, else it is `demo`; GPUROTA_E2E_MACHINE
-# chooses another ("real": no simulation, the GPUs that are there).
+#
+# A line "# machine: NAME" in the file names the machine; without such a line it is `demo`.
+# GPUROTA_E2E_MACHINE chooses another ("real": no simulation, but the GPUs of this machine).
 set -euo pipefail
 file=$(realpath "$1") build=$(realpath "$2")
 shift 2
@@ -16,7 +17,7 @@ export E2E_SWAP_OVERSIZE=$build/tests/interposer/swap_oversize \
   E2E_IPC_PROBE=$build/tests/interposer/ipc_probe
 export E2E_PAST_LIBRARY=$build/tests/e2e/past_library \
   E2E_LOCKED_PROGRAM=$build/tests/e2e/locked_program
-# Every daemon of the tests runs with it: see helpers.bash.
+# Every daemon of the tests runs with this library (see helpers.bash).
 export E2E_LOOP_GUARD=$build/tests/e2e/libloop_guard.so
 export E2E_STUCK_LIBRARY=$build/tests/e2e/libstuck_disk.so
 export E2E_FAILING_LIBRARY=$build/tests/hostile/libfailing_calls.so

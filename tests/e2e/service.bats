@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Sockets that somebody else keeps: who connects while the daemon is killed, restarted or not there
-# yet waits, and is answered.
+# Sockets that a service manager keeps open: a client that connects while the daemon is killed,
+# restarted or not started yet waits, and is answered.
 #
 # shellcheck disable=SC2034 # helpers.bash reads DAEMON_PID
 
@@ -9,7 +9,7 @@ load helpers
 setup() { make_folders; }
 teardown() { end_test; }
 
-# As systemd does it, with both sockets, and again whenever it ends.
+# Starts the daemon as systemd does, with both sockets, and restarts it whenever it ends.
 held_daemon() {
   in_background gpurotad.log "$BATS_TEST_DIRNAME/socket_holder.py" "$E2E_DIR/run" "$E2E_DIR/pid" \
     "${DAEMON[@]}"
@@ -26,7 +26,7 @@ serves_again() {
   local pid
   pid=$(cat "$E2E_DIR/pid") && [ "$pid" != "$1" ] && [ "$(serving)" -gt "$2" ]
 }
-# A daemon ends by this signal again and again, while 10,000 calls are made.
+# Sends this signal to the daemon repeatedly while 10,000 calls are made.
 no_call_fails_while_sent() {
   held_daemon
   gpurota status >/dev/null
@@ -74,7 +74,7 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
   stop_held
   [ -S run/control.sock ]
   [ -S run/tenant.sock ]
-  # The socket is for the user of the tests, or, as root's, for everybody.
+  # The socket is open to the user of the tests, or to everybody if root runs them.
   local mode=600
   if [ "$(id -u)" = 0 ]; then mode=666; fi
   [ "$(stat -c %a run/control.sock)" = "$mode" ]
@@ -90,7 +90,7 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
   lacks 'gpurotad serves' gpurotad.log
   gpurota status >/dev/null
   grep -q 'gpurotad serves.*listens=systemd' gpurotad.log
-  # The daemon was not given the tenant socket, and listens there itself.
+  # The daemon did not get the tenant socket from systemd, so it makes that socket itself.
   gpurota run --memory 1G -- "$PROGRAM" info
 }
 
@@ -112,7 +112,7 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
   [ "$(id -u)" = 0 ] || skip "needs root"
   echo 'group = "daemon"' >gpurota.toml
   chmod 755 . run
-  # Stopped before it serves: the sockets are open to all.
+  # The daemon is stopped before it serves, so the sockets are still open to all users.
   in_background gpurotad.log "$BATS_TEST_DIRNAME/socket_holder.py" "$E2E_DIR/run" "$E2E_DIR/pid" \
     sh -c 'until [ -e begin ]; do sleep 0.05; done; exec "$@"' sh "${DAEMON[@]}"
   HOLDER=$BACKGROUND_PID

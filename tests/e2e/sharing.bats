@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Memory of a swap lease that other processes open by its handle (cuIpcGetMemHandle): it stays,
-# whatever turns take away, and is the same for all. tests/interposer/ipc_probe.cpp has the commands
+# Other processes open memory of a swap lease by its handle (cuIpcGetMemHandle): the memory stays on
+# the GPU in all turns, and is the same for all. tests/interposer/ipc_probe.cpp lists the commands
 # of each process.
 
 load helpers
@@ -21,7 +21,7 @@ moves() { grep -cs ': evicted' "$E2E_DIR/$1.debug" || true; }
   swapping owner
   swapping other
   handle_of owner
-  told owner 'keep 200' CUDA_SUCCESS # beside it, and moves
+  told owner 'keep 200' CUDA_SUCCESS # other memory, which moves
   told other 'keep 200' CUDA_SUCCESS
   in_background torture gpurota run --gpu-ids 0 \
     --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 300 1

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What systemd does with gpurotad.socket and Restart=always: socket_holder.py RUNTIME_DIR PID_FILE
-COMMAND…
+"""Does what systemd does for gpurotad.socket and Restart=always: socket_holder.py RUNTIME_DIR
+PID_FILE COMMAND…
 
-Listens at both sockets of the daemon, starts COMMAND with them, and again whenever it ends. The
-number of the process that runs is in PID_FILE. On SIGTERM it ends COMMAND in the same way, and
-itself.
+Listens at both sockets of the daemon, starts COMMAND with them, and restarts it whenever it ends.
+PID_FILE has the pid of the running process. On SIGTERM the program ends COMMAND with SIGTERM, and
+then itself.
 """
 
 import os

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
-# gpurota status: who has which GPU and whether they may, for people and for programs.
+# gpurota status: leases and GPUs, in tables for people and in JSON for programs.
 
 load helpers
 
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# on_terminal COLUMNS SECONDS COMMAND…: runs it on a terminal of that width, interrupts it (Ctrl-C)
-# after SECONDS unless it has ended, prints what it wrote; its exit status is the command's.
+# on_terminal COLUMNS SECONDS COMMAND…: runs the command on a terminal of this width, and interrupts
+# it (Ctrl-C) after SECONDS if it still runs. Prints the command's output, and has its exit status.
 on_terminal() {
   python3 - "$@" <<'END'
 import fcntl, os, pty, select, struct, sys, termios, time
@@ -70,7 +70,7 @@ row_is_there() {
 @test "--watch redraws in place and leaves the terminal as it was at Ctrl-C" {
   run -0 on_terminal 100 2.5 gpurota status --watch
   [[ $output == *$'\e[?1049h'*"free"*$'\e[?1049l'* ]]
-  # The clock is drawn each second, what has not changed once.
+  # The clock is drawn each second; lines that have not changed are drawn once.
   [ "$(grep -o $'\e\[1;1H' <<<"$output" | wc -l)" -ge 2 ]
   [ "$(grep -o $'\e\[2;1H' <<<"$output" | wc -l)" = 1 ]
   [[ ${output: -20} == *$'\e[?25h'* ]]
@@ -90,19 +90,21 @@ row_is_there() {
 tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
 
 @test "--watch ends with its reader, at once and without a word, although nothing changes" {
-  in_background first bash -c 'gpurota status --watch 2>complaints | head -n 2; echo "${PIPESTATUS[0]}"'
+  in_background first bash \
+    -c 'gpurota status --watch 2>complaints | head -n 2; echo "${PIPESTATUS[0]}"'
   local reader=$BACKGROUND_PID
   wait_until says first GPU
   wait_until gone "$reader"
-  [[ "$(tail -n 1 first)" =~ ^(0|141)$ ]] # SIGPIPE, if just then something changed
+  [[ "$(tail -n 1 first)" =~ ^(0|141)$ ]] # 141: SIGPIPE, if something changed in that moment
   [ ! -s complaints ]
 }
 
 @test "events --follow ends with its reader, although nothing happens" {
-  in_background first bash -c 'gpurota events --follow --since 1h 2>complaints | head -n 1; echo "${PIPESTATUS[0]}"'
+  in_background first bash \
+    -c 'gpurota events --follow --since 1h 2>complaints | head -n 1; echo "${PIPESTATUS[0]}"'
   local reader=$BACKGROUND_PID
   wait_until gone "$reader"
-  [[ "$(tail -n 1 first)" =~ ^(0|141)$ ]] # SIGPIPE, if just then something changed
+  [[ "$(tail -n 1 first)" =~ ^(0|141)$ ]] # 141: SIGPIPE, if something changed in that moment
   [ ! -s complaints ]
 }
 
@@ -156,7 +158,7 @@ marked_at() { gpurota status --memory-threshold "$1" | grep -q 'NO LEASE'; }
   wait_until eval 'gpurota status | grep -q "NO LEASE"'
   kill -KILL "$BACKGROUND_PID"
   wait_until holds 'gpus[0]["state"] == "available"'
-  holds 's["findings"] == []' # which has not ended yet, but was not seen at the last look
+  holds 's["findings"] == []' # the process was gone in the last sample
   gpurota status | grep '^  0 free'
 }
 

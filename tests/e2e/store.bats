@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Damage to the daemon's files: no daemon forgets leases in silence.
+# Damage to the daemon's files: no daemon may lose leases without a message.
 
 load helpers
 
@@ -16,7 +16,7 @@ start_lease() {
   wait_until says program holding
 }
 
-# The daemon ends at once, and says what happened and what to do.
+# The daemon must end at once, and say what happened and what to do.
 refuses_to_start() {
   run -1 timeout 20 "${DAEMON[@]}"
   [[ "$output" == *"$1"* ]]
@@ -50,7 +50,7 @@ refuses_to_start() {
   [ ! -s "$DATABASE-wal" ]
   head -c 20000 /dev/urandom >"$DATABASE-wal"
   refuses_to_start 'is damaged: it is older'
-  # As it says: with what there is, and gpurota run ends its command.
+  # Does what the message says: starts with the remaining data; gpurota run then ends its command.
   mv state/store.mark elsewhere
   start_daemon
   holds 'leases == []'
@@ -77,7 +77,7 @@ refuses_to_start() {
   holds 'len(leases) == 1'
 }
 
-@test "a release that the disk has no room for is not said to be done" {
+@test "a release that the disk has no room for is not reported as done" {
   gpurota reserve --memory 1G --short
   prlimit --pid "$DAEMON_PID" --fsize=0:unlimited
   run -1 gpurota release

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # machine: h100-mig
-# Strict access: who can open which device file in which state. The files are plain ones in a folder
-# of the case; a kernel looks at modes and access lists alike. tests/gpu/strict_access.sh does the
-# same with a driver's.
+# Strict access: which user can open which device file in which state. The files are plain ones in a
+# folder of the case, because the kernel checks modes and access lists in the same way.
+# tests/gpu/strict_access.sh does the same with a driver's files.
 
 load helpers
 
@@ -33,7 +33,7 @@ NOBODY=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 
 as_somebody() { setpriv --reuid 65533 --regid 65533 --clear-groups "$@"; }
 strict() { printf '%s\n' '[access]' "strict = ${1:-true}" "${@:2}" >gpurota.toml; }
-# can USER FILE…: what that user can open for reading and writing, in one line.
+# can USER FILE…: lists the files that this user can open for reading and writing, in one line.
 can() {
   local user=$1 file can=()
   for file in nvidia0 nvidia1 nvidiactl; do
@@ -41,7 +41,7 @@ can() {
   done
   echo "${can[*]}"
 }
-# who: a row of the table: what root, a user and another one can open.
+# who: prints a row of the table: the files that root, nobody and another user can open.
 who() { echo "root: $(can env) | nobody: $(can as_nobody) | other: $(can as_somebody)"; }
 rights() {
   stat -c '%n %a %U:%G' machine/dev/nvidia* machine/dev/nvidia-caps/*; getfacl -nR machine/dev
@@ -67,7 +67,7 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
   strict
   start_daemon
   [ "$(who)" = "$closed" ]
-  # The command can open it at once, whenever it looks.
+  # The command can open the file from its start.
   as_nobody gpurota run --gpu-ids 1 -- sh \
     -c 'exec 3<>machine/dev/nvidia1; ! (exec 3<>machine/dev/nvidia0) 2>/dev/null'
   wait_until is_now "$closed"
@@ -149,8 +149,8 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
     strict
     as_daemon "${DAEMON[@]}" >"$i.log" 2>&1 3>&- &
     DAEMON_PID=$!
-    # Every second one is killed on the way to serving, or soon after; the others are told to turn
-    # it off again.
+    # Every second daemon is killed before it serves, or soon after. The others are told to turn
+    # strict access off again.
     if ((10#$i % 2)); then
       wait_until says "$i.log" 'gpurotad serves'
       strict false
@@ -178,14 +178,14 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
   [[ $output == *access.strict* ]]
 }
 
-# opener NAME COMMAND…: in the place of a daemon: keeps all GPUs' files open, and opens each anew
-# all the time. NAME has a line for each round, and one for each file that was refused.
+# opener NAME COMMAND…: acts like a vendor's daemon: keeps all GPUs' files open, and reopens each
+# all the time. NAME gets a line for each round, and one for each file that was refused.
 opener() {
   in_background "$1" "${@:2}" sh -c 'exec 3<>machine/dev/nvidia0 4<>machine/dev/nvidia1
     while :; do for file in nvidia0 nvidia1; do (: <>"machine/dev/$file") 2>/dev/null || echo "refused $file"; done; echo round; sleep 0.01; done'
 }
 rounds() { grep -c round "$1"; }
-# more_rounds NAME: the daemon goes on.
+# more_rounds NAME: waits until the opener has done more rounds.
 more_rounds() {
   local before
   before=$(rounds "$1")
@@ -199,7 +199,8 @@ more_rounds() {
   opener persistence setpriv --reuid 65533 --regid 65533 --clear-groups
   opener hostengine env                                                 # as nv-hostengine
   start_daemon
-  [ "$(who)" = 'root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidia0 nvidia1 nvidiactl' ]
+  [ "$(who)" = \
+    'root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidia0 nvidia1 nvidiactl' ]
   opener later setpriv --reuid 65533 --regid 65533 --clear-groups
   as_nobody gpurota reserve --gpu-ids 1 --for 1h
   kill_daemon
@@ -211,13 +212,13 @@ more_rounds() {
     more_rounds "$name"
     lacks refused "$name"
   done
-  # Without its name it keeps what it has, and opens nothing new.
+  # A daemon whose user is not named any more keeps its open files, and can open no others.
   strict
   gpurota reload
   wait_until says persistence 'refused nvidia1'
   more_rounds persistence
   lacks refused hostengine
-  # Two, and what they have just forked.
+  # The two openers, and the processes that they have just forked.
   names_both() {
     gpurota doctor | grep -q '[2-6] processes without a lease had device files open before'
   }
@@ -227,7 +228,7 @@ more_rounds() {
 @test "a server of MPS is its client's user: it opens the GPUs of that user's leases" {
   strict
   start_daemon
-  # mps USER: as a control daemon of root's starts a server for a client.
+  # mps USER: opens a GPU as the server that root's MPS control daemon starts for a client.
   mps() {
     env setpriv --reuid "$1" --regid "$1" --clear-groups sh -c 'exec 3<>machine/dev/nvidia1'
   }
@@ -256,7 +257,7 @@ more_rounds() {
   printf '%s\n' 'ModifyDeviceFiles: 1' 'DeviceFileMode: 432' >machine/proc/driver/nvidia/params
   start_daemon
   [ "$(stat -c %a machine/dev/nvidia0 machine/dev/nvidia1 | sort -u)" = 660 ]
-  chmod 660 machine/dev/nvidia1 # should it do it all the same
+  chmod 660 machine/dev/nvidia1 # as if nvidia-modprobe changed the mode in spite of the parameters
   [ "$(who)" = "$closed" ]
   gpurota doctor >said || true
   lacks 'set the device files to mode' said
@@ -283,16 +284,18 @@ more_rounds() {
   getfacl -pn machine/dev/nvidia-caps/* machine/dev/nvidia0 >said
   python3 - said <<'EOF'
 import sys
-lists = {each.splitlines()[0].split("/")[-1]: each for each in open(sys.argv[1]).read().split("\n\n") if each.strip()}
-assert "user:65534:r--" in lists["nvidia-cap30"] and "user:65534:r--" in lists["nvidia-cap31"], lists
+lists = {each.splitlines()[0].split("/")[-1]: each
+         for each in open(sys.argv[1]).read().split("\n\n") if each.strip()}
+assert ("user:65534:r--" in lists["nvidia-cap30"]
+        and "user:65534:r--" in lists["nvidia-cap31"]), lists
 assert "65534" not in lists["nvidia-cap33"] and "other::---" in lists["nvidia-cap33"], lists
 assert "other::rw-" in lists["nvidia-cap1"], lists
 assert "user:65534:rw-" in lists["nvidia0"], lists
 EOF
 }
 
-# with_devices: real device files instead of plain ones, of numbers that no driver here has: who may
-# open one hears ENXIO.
+# with_devices: uses real device files instead of plain ones, with numbers that no driver here has,
+# so a permitted open fails with ENXIO.
 with_devices() {
   local file
   for file in nvidia0:0 nvidia1:1 nvidiactl:255; do
@@ -303,9 +306,9 @@ with_devices() {
   [ ! -e /proc/driver/nvidia/version ] || skip "there is a driver here"
   hears 'No such device' env nvidia0 || skip "no device files can be opened here"
 }
-# hears ANSWER USER FILE: what a user hears who opens a file.
+# hears ANSWER USER FILE: opening FILE as USER gives an error that matches ANSWER.
 hears() { { "$2" sh -c ': <"$1"' sh "$E2E_DIR/machine/dev/$3" 2>&1 || true; } | grep -q "$1"; }
-# in_lease GPU FILE: what a program in a lease of that GPU hears.
+# in_lease GPU FILE: the error of opening FILE in a program in a lease of that GPU.
 in_lease() {
   as_nobody gpurota run --quiet --gpu-ids "$1" --memory 64M -- sh \
     -c ': <"$1"' sh "$E2E_DIR/machine/dev/$2" 2>&1 || true
@@ -328,7 +331,7 @@ fences_hold() {
   grep -q 'not permitted' heard
   in_lease 0:1 nvidia0 | grep -q 'No such device'
   in_lease 0:1 nvidiactl | grep -q 'No such device'
-  # Under a reservation, too; and a lease inside of a lease has its own.
+  # The same holds under a reservation, and a lease inside of a lease has its own files.
   as_nobody gpurota run --quiet --lease L1 -- sh -c ': <machine/dev/nvidia1' 2>&1 |
     grep -q 'No such device'
   as_nobody gpurota run --quiet --gpu-ids 0:1 --memory 64M -- gpurota run --quiet --gpu-ids 1 \

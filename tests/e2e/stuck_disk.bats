@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A disk that takes as long as it likes (stuck_disk.c): who asked for a change waits for it, and
-# nobody else does. A daemon whose loop waits for it ends, and so does the case.
+# A disk that blocks for any time (stuck_disk.c): only the client that asked for a change waits for
+# the disk. If the daemon's loop waits, the guard ends the daemon, and the case fails.
 
 load helpers
 
@@ -23,7 +23,7 @@ waits_for_disk() { [ -s stuck.waiting ]; }
 runs() { kill -0 "$1" 2>/dev/null; }
 
 @test "programs get memory and everybody gets answers while a change waits for the disk" {
-  # Its lease is there; what it asks for comes later.
+  # The program has its lease, and asks for memory later.
   in_background program gpurota run --memory 4G -- \
     bash -c "echo ready; while [ ! -e go ]; do sleep 0.02; done; exec $PROGRAM hold 1000"
   wait_until says program ready
@@ -45,7 +45,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   wait_until gone "$asker"
 }
 
-@test "a program gets its automatic lease when the disk has it" {
+@test "a program gets its automatic lease when the lease is on the disk" {
   printf '[automatic]\nenabled = true\nmemory = "1G"\n' >gpurota.toml
   gpurota reload
   stick
@@ -60,7 +60,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   wait_until says given holding
 }
 
-@test "changes of many share a wait, and all are there after a kill" {
+@test "changes of many clients share one wait for the disk, and survive a kill" {
   stick
   local i
   for i in {1..8}; do in_background "reserved$i" gpurota reserve --memory 512M --short; done
@@ -81,17 +81,17 @@ runs() { kill -0 "$1" 2>/dev/null; }
   stick
   in_background released gpurota release L2
   wait_until waits_for_disk
-  # Its lease ends of itself meanwhile: nobody waits for that to be written down.
+  # The program's lease ends by itself meanwhile, and nobody waits until that is stored.
   pkill -TERM -P "$holder"
   wait_until holds 'leases == []'
   let_go
   wait_until gone "$BACKGROUND_PID"
 }
 
-@test "a daemon that stops has all of it on the disk" {
+@test "a daemon that stops has stored everything" {
   stick
   in_background reserved gpurota reserve --memory 1G --short
-  # Not only the history.
+  # The lease is to be stored, and not only the history.
   wait_until holds 'len(leases) == 1'
   wait_until waits_for_disk
   kill -TERM "$DAEMON_PID"

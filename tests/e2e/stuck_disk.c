@@ -1,6 +1,7 @@
-/* Preloaded into gpurotad: a disk that stands still while the file $E2E_STUCK_DISK is there. Whoever waits for it writes a line into
- * that file with .waiting behind its name. The thread of the loop must not: then the daemon ends.
- * Reads of job logs wait as well, while $E2E_STUCK_DISK.logs is there. */
+/* Preloaded into gpurotad: a disk that blocks while the file $E2E_STUCK_DISK exists. A thread that
+ * waits for the disk writes a line into the file of that name with .waiting after it. The loop's
+ * thread must not wait: if it does, the daemon ends. Reads of job logs also block, while the file
+ * $E2E_STUCK_DISK.logs exists. */
 #define _GNU_SOURCE
 #include "in_daemon.h"
 

@@ -1,5 +1,5 @@
-"""subordinate.py UID COMMAND…: runs the command as user 200000, in a user namespace that UID made,
-where it is user 1, as rootless engines do for users of an image. For root."""
+"""subordinate.py UID COMMAND…: runs the command as user 200000, which is user 1 of a user namespace
+that UID made, as rootless engines do for users of an image. Only for root."""
 import ctypes
 import os
 import sys

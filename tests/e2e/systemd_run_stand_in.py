@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Stands in for systemd-run and systemd, for tests: starts what is behind `--` as a child of
-nobody's, waits until it says READY=1, and ends. What it was told is written to $STAND_IN_LOG; it
-waits for $STAND_IN_GATE first."""
+"""Stands in for systemd-run and systemd in tests: starts the command after `--` without a parent,
+waits until it reports READY=1, and ends. Writes its arguments to $STAND_IN_LOG, and waits for
+$STAND_IN_GATE first."""
 
 import os
 import socket

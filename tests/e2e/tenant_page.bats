@@ -6,7 +6,7 @@ load helpers
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# All views are answered, and show nothing that cannot be read.
+# All commands must answer, and show no unreadable text.
 all_is_shown() {
   gpurota status >/dev/null
   gpurota ps >"$E2E_DIR/table"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Foreign text (notes, commands, names) is harmless where it is shown and exact where it is used.
+# Foreign text (notes, commands, names) must be harmless where it is shown and exact where it is
+# used.
 
 load helpers
 
@@ -9,8 +10,8 @@ teardown() { end_test; }
 # Escape codes, a title, a bell, a newline, a direction override, invalid UTF-8 and a wide
 # character.
 EVIL=$'x\e[31mred\e]0;title\a\nL99 forged \xe2\x80\xae\xff\xfe\xe4\xb8\x96'
-# The same without invalid bytes, and with what is one character to a terminal that takes UTF-8:
-# CSI, an isolate.
+# Similar text without invalid bytes, with characters that a UTF-8 terminal interprets: CSI as one
+# character, an isolate.
 EVIL_UTF8=$'x\e[31m\xc2\x9b2J \xe2\x80\xae\xe2\x81\xa6evil\xe2\x80\x8b\x7f'
 
 # No C0 or C1 control, no U+200B to U+200F, no direction override or isolate.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# gpurota top in a terminal: what it shows, its keys, and that the terminal is as before when it
-# ends. The terminal is tmux.
+# gpurota top in a terminal: its views, its keys, and that the terminal is restored at the end. The
+# terminal is tmux.
 # machine: h100x2
 
 load helpers
@@ -17,9 +17,9 @@ teardown() {
   end_test
 }
 
-# Its socket is the case's own.
+# Calls a tmux whose socket belongs to the case.
 terminal() { env -u TMUX LC_ALL=C.UTF-8 tmux -S "$E2E_DIR/tmux" -f /dev/null "$@" 3>&-; }
-# open_terminal [WIDTH HEIGHT [VARIABLE=VALUE…]]: a shell in it.
+# open_terminal [WIDTH HEIGHT [VARIABLE=VALUE…]]: opens a terminal with a shell.
 open_terminal() {
   local width=${1:-100} height=${2:-30}
   shift $(($# < 2 ? $# : 2))
@@ -31,7 +31,7 @@ screen() { terminal capture-pane -p; }
 shows() { screen | grep -qP -- "$1"; }
 shows_no() { ! shows "$1"; }
 keys() { terminal send-keys "$@"; }
-# Starts it, and waits for its first picture.
+# Starts gpurota top, and waits for its first picture.
 open_top() {
   keys "gpurota top" Enter
   wait_until shows '^gpurota top  '
@@ -40,7 +40,7 @@ quit_top() {
   keys q
   wait_until shows '^ready> *$'
 }
-# The shell's only child.
+# The process is the only child of the shell.
 pid_of_top() { pgrep -P "$(terminal list-panes -F '#{pane_pid}')"; }
 reserve() { gpurota reserve --short "$@" >/dev/null; }
 
@@ -70,7 +70,8 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   open_terminal 80 24
   open_top
   wait_until shows '^GPU 1 '
-  [ "$(screen | sed -n 24p)" = "? help  / filter  u user  s sort  t tree  e extend  r release  d drain  q quit" ]
+  [ "$(screen | sed -n 24p)" = \
+    "? help  / filter  u user  s sort  t tree  e extend  r release  d drain  q quit" ]
   terminal resize-window -x 140 -y 40
   wait_until eval '[ "$(screen | sed -n 40p | cut -c 1-6)" = "? help" ]'
   terminal resize-window -x 30 -y 6

@@ -1,14 +1,15 @@
 #!/usr/bin/env bats
-# Swap leases: made, shown, set; and programs that take turns.
+# Swap leases: making, showing and setting them, and programs that take turns.
 
 load helpers
 
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# turns EXPRESSION: of `gpurota turns --json`, as Python.
+# turns EXPRESSION: prints the value of a Python expression of `gpurota turns --json`.
 turns() {
-  gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
+  gpurota turns --json |
+    python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
 }
 
 @test "several swap leases have nearly all of a GPU, and say that they take turns" {

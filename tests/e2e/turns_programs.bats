@@ -10,14 +10,14 @@ setup() {
 }
 teardown() { end_test; }
 
-# probe NAME SECONDS SEED: a program that writes, copies, captures, frees and reads back, in a swap
-# lease.
+# probe NAME SECONDS SEED: starts a program that writes, copies, captures, frees and reads back, in
+# a swap lease.
 probe() {
   in_background "$1" env GPUROTA_DEBUG="$E2E_DIR/$1.debug" PROBE_BUFFERS=32 \
     gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture "$2" "$3"
 }
 moves() { sed -n '/: evicted/p' "$E2E_DIR/$1.debug" 2>/dev/null | wc -l; }
-# 0: the program has said that it is done, and reported nothing wrong; 2: it never will.
+# 0: the program has printed "done", and no error; 2: the program has reported an error.
 is_done() {
   if grep -q -e '^line' -e '^no context' "$1"; then cat "$1" && return 2; fi
   grep -q '^done$' "$1"
@@ -52,7 +52,7 @@ status_says_whose_turn() {
   wait_until is_done two
 }
 
-@test "the turn and the memory of a program that is killed are its neighbour's" {
+@test "the turn and the memory of a killed program go to its neighbour" {
   probe one 60 5
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   probe two 10 6

@@ -1,20 +1,21 @@
 #!/usr/bin/env bats
 # Programs in swap leases take turns while they, their `gpurota run` and the daemon are killed and
-# stopped at random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (30), with the
-# seed E2E_SEED; hours of it, many at once, are what tests/stress/hours.sh is for, here and
-# elsewhere. The longest is in bench/HISTORY.md.
+# stopped at random: each program must read what it wrote. Runs for E2E_STRESS_SECONDS (30), with
+# the seed E2E_SEED. tests/stress/hours.sh runs this file for hours, many instances at once.
+# bench/HISTORY.md has the longest run.
 
 load helpers
 
 setup() {
   start_daemon
   learn_context_cost
-  # One has 700 MiB with its two contexts, of 128 MiB each; those of the two others do not move.
+  # A program has up to 700 MiB, including two contexts of 128 MiB. The contexts of the two others
+  # cannot move.
   gpurota set --gpu-ids 0 --capacity 1400M --quantum 200ms
   RUNS=0 DONE=0 KILLED=0 EVICTED=0
   COMMAND_OF=() FILE_OF=() KILLED_OF=()
 }
-# A failed run reports its counts, too.
+# The counts are reported even if the run failed.
 teardown() {
   if [ -z "${BATS_TEST_COMPLETED:-}" ]; then show_what_runs; fi
   echo "# $DONE programs ended, $KILLED were killed, $EVICTED evictions" |
@@ -22,7 +23,8 @@ teardown() {
   end_test
 }
 
-# Of a run that failed: whose turn it is, what each program did last, and where its threads are.
+# Prints, after a failure, the current turn, the last steps of each program, and where its threads
+# are.
 show_what_runs() {
   local log pid task
   gpurota turns || true
@@ -37,7 +39,7 @@ show_what_runs() {
   done
 }
 
-# start SLOT: another program that writes, copies, captures, forks, frees and reads back.
+# start SLOT: starts another program that writes, copies, captures, forks, frees and reads back.
 start() {
   RUNS=$((RUNS + 1))
   FILE_OF[$1]=probe.$RUNS KILLED_OF[$1]=
@@ -48,11 +50,11 @@ start() {
   COMMAND_OF[$1]=$BACKGROUND_PID
 }
 
-# The program of a slot, below its `gpurota run`; empty while there is none. Other tests run such
-# programs too.
+# The program of a slot, below its `gpurota run`; empty while there is none. Only children are
+# searched, because other tests run such programs too.
 program_of() { pgrep -P "${COMMAND_OF[$1]}" -f "^$E2E_SWAP_PROBE torture" | head -n 1; }
 
-# ended SLOT: counts one that has ended, and fails if it has read what it did not write.
+# ended SLOT: counts a program that has ended; fails if it has read anything that it did not write.
 ended() {
   local file=${FILE_OF[$1]} evicted
   if grep -e '^line' -e '^no context' "$file"; then return 1; fi
@@ -62,7 +64,7 @@ ended() {
     grep -q '^done$' "$file" || { echo "$file:" && tail -n 20 "$file" && return 1; }
     DONE=$((DONE + 1))
   fi
-  # none: it was killed while it waited for its lease
+  # There is no debug file if the run was killed while it waited for its lease.
   evicted=$(grep -cs ': evicted' "$file.debug") || true
   EVICTED=$((EVICTED + ${evicted:-0}))
   rm -f "$file" "$file.debug"

@@ -4,7 +4,7 @@
     tutorial.py FILE.md FOLDER     GPUROTA_REWRITE_TUTORIAL=1: writes what was printed into FILE.md
 
 For a_day.bats, inside a simulated machine with a daemon. A block ```console holds commands after a
-prompt, and what they print; a line "> …" continues a command:
+prompt, and their output; a line "> …" continues a command:
 
     alice$ gpurota run --memory 4G -- ./serve hold 3500 &
     holding 3500 MiB
@@ -12,15 +12,15 @@ prompt, and what they print; a line "> …" continues a command:
 `alice$` is the shell of that account, which stays until `exit`; `admin#` is root's. A shell begins
 in FOLDER/home/NAME, and /home/ and /etc/gpurota/ of the text are folders below FOLDER. A command's
 output is what its terminal has printed since the last command, so a message of a program in the
-background appears where its user next does something.
+background appears at the user's next command.
 
 A comment before a block, <!-- until REGEX -->, is for its last command. A command in the background
-(&) has printed all that is shown when its output matches. A prompt without a command only looks at
-the terminal until that matches. Both need such a comment. Any other command is repeated until its
-output matches.
+(&) has printed all that is shown when its output matches. A prompt without a command only waits
+until the terminal's output matches. Both need such a comment. Any other command is repeated until
+its output matches.
 
-What varies (times, pids, load) is equal to what the document shows; so is the number of spaces in a
-row.
+Text that varies (times, pids, load) is equal to the text in the document, and so is any number of
+spaces in a row.
 """
 
 import difflib
@@ -38,10 +38,10 @@ PROMPT = re.compile(r"^(\w+)([$#])(?: (.*))?$")
 UNTIL = re.compile(r"^<!-- until (.*) -->$")
 ADMINISTRATOR = "admin"
 
-# Patterns of text that varies, and what stands for each in a comparison; the patterns apply one
-# after the other.
+# Patterns of text that varies, and the text that replaces it before a comparison. The patterns
+# apply one after the other.
 VARYING = [(re.compile(pattern), stand_in) for pattern, stand_in in (
-    # Host memory is pinned while the program goes on.
+    # Host memory is pinned while the program runs.
     (r"[\d.]+ [KMG]?i?B (of the [\d.]+ \w+ that may have to move are pinned)"
      r"(; last switch [\d.]+ GiB/s)?", r"SIZE \1"),
     # A time of another day is shown with its date, also when the test runs over midnight.
@@ -51,12 +51,12 @@ VARYING = [(re.compile(pattern), stand_in) for pattern, stand_in in (
     (r"^( *\d+) +\d+ +(?=\w+ +(compute|graphics) )", r"\1 PID "),  # in a row of `gpurota ps`
     (r"\b\d+ ?%", "PERCENT"),
     (r"\b0\.\d\d\b", "HOURS"),
-    (r"of [\d.]+ GiB of host memory", "of SIZE of host memory"),  # that of the machine that runs the test
-    (r"^(added job \w+).*", r"\1"),  # how far it has come
+    (r"of [\d.]+ GiB of host memory", "of SIZE of host memory"),  # of the testing machine
+    (r"^(added job \w+).*", r"\1"),  # the progress of the job
 )]
-# The programs of the tutorial print such a line each second.
+# The programs of the tutorial print a line of this form each second.
 ROUND = re.compile(r"^(round|done:) ")
-# The lease that a request waits for may be gone before gpurota has said so.
+# gpurota prints this line only if the lease that a request waits for is not gone yet.
 PASSING = re.compile(r" is ending(; .*)?$")
 
 
@@ -65,7 +65,7 @@ class Failure(Exception):
 
 
 def is_unattended(command):
-    """Whether what its terminal prints comes at a time of its own."""
+    """Whether the output of the command may come at any later time."""
     return command == "" or command.endswith("&")
 
 
@@ -86,10 +86,10 @@ def comparable(text):
 
 
 class Shell:
-    """The shell of an account, and what its terminal has printed and nobody has taken yet."""
+    """The shell of an account, and the output of its terminal that has not been read yet."""
 
-    # Commands and their exit codes have descriptors of their own, which no program inherits: its
-    # standard input is empty.
+    # Commands and exit codes use descriptors of their own, which no program inherits. Programs have
+    # an empty standard input.
     LOOP = r"""
 while IFS= read -r -d '' -u {commands} command; do
   eval "(exit ${{code:-0}}); $command" {codes}>&- {commands}<&-
@@ -141,12 +141,12 @@ done"""
         os.write(self._commands, command.encode() + b"\0")
         if not select.select([self._codes], [], [], PATIENCE)[0]:
             raise Failure("'%s' does not end; it has printed:\n%s" % (command, self._take()))
-        # One small write comes as a whole; nothing comes of a shell that has ended.
+        # A small write arrives as a whole. An ended shell writes nothing.
         code = os.read(self._codes, 64)
         return int(code) if code else None
 
     def run(self, command, until=None):
-        """Its exit code (None: the shell has ended) and what it printed."""
+        """Runs a command. Returns its exit code (None if the shell has ended) and its output."""
         deadline = time.monotonic() + PATIENCE
         while True:
             code = self._execute(command)
@@ -165,8 +165,8 @@ done"""
     MARK = "\x1eend\x1e"
 
     def _settle(self):
-        """Returns when all that the last command printed has been read; the mark goes the same way
-        behind it."""
+        """Returns when all output of the last command has been read. A mark that is printed after
+        the output shows its end."""
         self._execute("keep=$?; printf '%s'; (exit $keep)" % self.MARK)
         self._wait_for(self.MARK)
         with self._changed:
@@ -221,7 +221,8 @@ def split_block(lines):
 
 
 def run_block(day, lines, until):
-    """The lines of the block as they should be, and whether they are as they should be."""
+    """Runs a block. Returns its lines as they should be, and whether they are in the document
+    already."""
     shown = []
     equal = True
     steps = split_block(lines)
@@ -241,8 +242,8 @@ def run_block(day, lines, until):
 
 
 def run_document(day, text):
-    """The text as it should be, how many blocks differ, and the Failure that ended it, if any: the
-    rest is as it was."""
+    """Runs a document. Returns the text as it should be, how many blocks differ, and the Failure
+    that ended the run, if any; text after a Failure is unchanged."""
     lines = text.splitlines()
     result = []
     differing = 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A GPU whose memory is the machine's, of which NVML does not tell: slices, and nothing unknown is
-# shown as zero.
+# A GPU that uses the machine's memory, about which NVML reports nothing: slices work, and unknown
+# values are not shown as zero.
 # machine: gb10
 
 load helpers
@@ -45,14 +45,14 @@ machine_mib() { awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo; }
   run -125 gpurota run --memory "$((whole - reserve + 64))M" --nonblock -- true
   [[ $output == *"is more than GPU 0 has: "* && $output == *" can be leased"* ]]
   holds "gpus[0]['available_bytes'] >> 20 <= $((whole - reserve))"
-  # Nearly all of the machine's memory: the reserve is never there.
+  # The reserve is nearly all of the machine's memory, so that much is never free.
   echo "unified_reserve = \"$((whole - 256))M\"" >gpurota.toml
   gpurota reload
   run -75 gpurota run --memory 250M --nonblock -- true
   [[ $output == *"of the machine's memory are used by other programs"* ]]
   in_background waits gpurota run --memory 250M -- true
   wait_until waits_for_machine
-  # A whole GPU is had all the same.
+  # A whole GPU can still be leased.
   gpurota run --nonblock -- "$PROGRAM" info
 }
 waits_for_machine() { gpurota queue --json | grep -q "other programs use of the machine's memory"; }
@@ -63,12 +63,14 @@ waits_for_machine() { gpurota queue --json | grep -q "other programs use of the 
   wait_until holds "gpus[0]['state'] == 'unreserved_use' and gpus[0]['unreserved_bytes'] > 2**30"
   run -75 gpurota run --nonblock -- true
   [[ $output == *"in use without a lease"* ]]
-  command -v gpurota-web >/dev/null || return 0 # a build of the core alone
+  command -v gpurota-web >/dev/null || return 0 # a build without the web page
   in_background web gpurota-web --listen 127.0.0.1:0
   wait_until says web 'listens on'
   local port
   port=$(grep -o '127.0.0.1:[0-9]*' web | head -n 1 | cut -d: -f2)
-  python3 -c 'import sys, urllib.request as r; print(r.urlopen("http://127.0.0.1:%s/metrics" % sys.argv[1]).read().decode())' "$port" >metrics
+  python3 -c '
+import sys, urllib.request as r
+print(r.urlopen("http://127.0.0.1:%s/metrics" % sys.argv[1]).read().decode())' "$port" >metrics
   lacks '^gpurota_gpu_memory_bytes\{gpu="0"\} 0$' metrics
   lacks '^gpurota_gpu_memory_used_bytes\{gpu="0"\} 0$' metrics
   lacks '^gpurota_gpu_memory_swap_available_bytes\{' metrics

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# As unified.bats, where NVML lists no processes and knows no PCI address: what nobody can say is
-# shown as such.
+# Like unified.bats, on a machine where NVML lists no processes and knows no PCI address: unknown
+# values are shown as unknown.
 # machine: jetson
 
 load helpers

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
-# The watch: use without a lease is found with owner and pid, and stopped where the site says so;
-# what happened is told afterwards.
+# The watch: use without a lease is found with owner and pid, stopped if the site says so, and
+# reported afterwards.
 
 load helpers
 load watch_helpers
 
 teardown() { end_test; }
 
-# Runs a program on the GPU that the daemon knows nothing of.
+# Runs a program on the GPU without telling the daemon.
 stranger() { # stranger FILE MIB
   in_background "$1" env -u GPUROTA_RUNTIME_DIR "$PROGRAM" hold "$2"
   STRANGER=$BACKGROUND_PID
@@ -18,7 +18,8 @@ stranger() { # stranger FILE MIB
   make_folders
   start_daemon
   stranger stolen 1500
-  wait_until finding "f['kind'] == 'unreserved_use' and f['uid'] == $UID and f['processes'][0]['pid'] == $STRANGER"
+  wait_until finding \
+    "f['kind'] == 'unreserved_use' and f['uid'] == $UID and f['processes'][0]['pid'] == $STRANGER"
   finding "f['processes'][0]['command'][1] == 'hold' and f['used_bytes'] >= 1500 * 2**20"
   holds 'gpus[0]["state"] == "unreserved_use" and gpus[0]["unreserved_bytes"] >= 1500 * 2**20'
   holds 'gpus[0]["detail"].startswith("1.6 GiB in use without a lease by 1 process of")'
@@ -91,8 +92,9 @@ stranger() { # stranger FILE MIB
     "'$PROGRAM' hold 100 & until grep -q holding lease; do sleep 0.02; done; env -u LD_PRELOAD '$PROGRAM' hold 1500 & wait"
   wait_until event_is "finding_begun.*over_limit\|finding_begun.*its limit is 1 GiB"
   wait_until event_is process_stopped
-  # The one that is held to its limit goes on.
-  wait_until holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**30 and leases[0]["gpus"][0]["processes"] == 1'
+  # The program that keeps to its limit continues.
+  wait_until holds \
+    'leases[0]["gpus"][0]["used_bytes"] <= 2**30 and leases[0]["gpus"][0]["processes"] == 1'
 }
 
 @test "the holder of a lease is notified of a finding on its terminal" {
@@ -125,7 +127,7 @@ stranger() { # stranger FILE MIB
   done
   python3 -c 'import json,sys; [json.loads(line) for line in open("follower")]'
   event_is 'lease_made.*for later'
-  # In the store half a second later.
+  # The events are in the store half a second later.
   wait_until sh -c 'strings state/gpurota.db* | grep -q lease_gone'
   kill_daemon
   start_daemon
@@ -179,7 +181,10 @@ stranger() { # stranger FILE MIB
   start_daemon
   gpurota run --memory 1G -- true
   wait_until grep -q Enqueue "state/audit/$UID.jsonl"
-  python3 -c 'import json,sys; lines=[json.loads(line) for line in open(sys.argv[1])]; assert lines[0]["operation"] == "x"' "state/audit/$UID.jsonl"
+  python3 -c '
+import json,sys
+lines=[json.loads(line) for line in open(sys.argv[1])]
+assert lines[0]["operation"] == "x"' "state/audit/$UID.jsonl"
 }
 
 @test "the report has the use of each user, also after a kill -9 in the middle" {

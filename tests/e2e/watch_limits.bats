@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# A limit that silently does not hold: libgpurota is loaded in a program and says nothing to the
-# daemon. Such a program is found, stopped unless the site says otherwise, and reported; a program
-# that keeps to the rules is never taken for one.
+# A limit that is not enforced, without a message: libgpurota is loaded in a program but never
+# connects to the daemon. Such a program is found, stopped unless the site says otherwise, and
+# reported; a program that keeps to the rules is never mistaken for one.
 
 load helpers
 load watch_helpers
@@ -10,24 +10,26 @@ teardown() { end_test; }
 
 PAST=$E2E_PAST_LIBRARY
 
-# past FILE MIB [OPTION…]: a program in a lease that the library does not see; its pid is $SILENT.
+# past FILE MIB [OPTION…]: starts a program in a lease that bypasses the library; its pid is
+# $SILENT.
 past() {
   in_background "$1" gpurota run "${@:3}" -- "$PAST" "$2"
   wait_until says "$1" holding
 }
 
-# is_loose FILE PID: a process is found not to be limited.
+# is_loose FILE PID: the watch has found that the process is not limited.
 is_loose() { finding "f['kind'] == 'not_limited' and any(p['pid'] == $1 for p in f['processes'])"; }
 
 # process EXPRESSION: whether a Python expression is true of some process p that ps shows.
 process() {
   gpurota ps --json | python3 -c '
 import json, sys
-sys.exit(0 if any(eval(sys.argv[1], {"p": p}) for p in json.load(sys.stdin)["processes"]) else 1)' "$1"
+sys.exit(0 if any(eval(sys.argv[1], {"p": p})
+                  for p in json.load(sys.stdin)["processes"]) else 1)' "$1"
 }
 
-# A whole finding, from its beginning to the end of the program: what is not found meanwhile is not
-# found.
+# Waits for a whole finding, from its beginning to the end of the program. Anything that the watch
+# has not found by then is not found at all.
 one_is_found_and_stopped() {
   past clock 10 --gpu-ids 1 --memory 1G
   ends_with 143 "$BACKGROUND_PID"
@@ -39,7 +41,8 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   start_daemon
   past loose 100 --gpu-ids 0 --memory 2G
   ends_with 143 "$BACKGROUND_PID"
-  says loose 'gpurota: .*in use under L1 by 1 process .*libgpurota is loaded there but does not limit it'
+  says loose \
+    'gpurota: .*in use under L1 by 1 process .*libgpurota is loaded there but does not limit it'
   says loose 'GPUROTA_DEBUG=1.*(process [0-9]*); it is being stopped'
   event_is 'libgpurota is loaded there but does not limit it'
   gpurota events --json | grep '"type":"finding_begun"' | grep -q '"finding":"not_limited"'
@@ -49,7 +52,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   wait_until no_findings
 }
 
-@test "in a swap lease too" {
+@test "a program that bypasses the library in a swap lease is stopped, too" {
   make_folders
   start_daemon
   past loose 100 --gpu-ids 0 --swap --memory 2G
@@ -101,7 +104,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
 
 @test "tenants, also stopped ones, are not found over a kill -9 of the daemon" {
   make_folders
-  # Long enough for a tenant that comes back to be late.
+  # Without a grace, any tenant that reconnects is late.
   printf 'reconnect_grace = "0s"\n' >gpurota.toml
   start_daemon
   in_background tenant gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# gpurota-web: metrics that Prometheus reads, health, and nobody else's pages.
+# gpurota-web: metrics for Prometheus, health, and no answers for other sites.
 
 # shellcheck disable=SC2030,SC2031,SC2094 # each case is a process of its own; promtool reads its input
 load helpers
@@ -58,7 +58,7 @@ metrics_say() { get /metrics | grep -qF "$1"; }
   in_background last gpurota run --memory 1G -- "$PROGRAM" greedy 32
   wait_until says last 'goes on'
   wait_until metrics_say 'gpurota_allocations_refused_total 3'
-  # Each daemon counts only what it sees itself, in all of its counters.
+  # Each daemon counts only what happens under it, in all of its counters.
   kill_daemon
   start_daemon
   wait_until tenant_is_back
@@ -71,7 +71,11 @@ tenant_is_back() { gpurota ps --json | grep -q '"tenant": *true'; }
   printf 'global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: gpurota\n  static_configs: [{targets: ["%s"]}]\n' \
     "${URL#http://}" >prometheus.yml
   local port
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(python3 -c '
+import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
   in_background prometheus prometheus --config.file=prometheus.yml \
     --storage.tsdb.path="$E2E_DIR/tsdb" \
     --web.listen-address="127.0.0.1:$port"
@@ -97,7 +101,7 @@ scraped() {
   [ "$(get /readyz)" = "$(printf '200\nready')" ]
   stop_process "$DAEMON_PID"
   wait_until no_longer_ready
-  # The first answer that is another: nobody is left without one.
+  # The first different answer; every request gets one.
   grep '^503' answer
   grep 'the daemon does not answer' answer
   kill -CONT "$DAEMON_PID"
@@ -118,7 +122,7 @@ ready_again() { get /readyz | grep -q '^200'; }
 }
 
 @test "a client that sends no request costs nobody else anything" {
-  # More than are served at once, some that say nothing and some that never come to an end.
+  # Opens more connections than are served at once. Some send nothing, and some send without end.
   cat >clients.py <<'END'
 import resource, socket, sys, time
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -34,7 +34,7 @@ start_web() {
   URL=$(sed -n 's/.*listens on //p' web)
 }
 
-# Somebody who computes, two who take turns, a whole GPU that is reserved, and two who wait.
+# Makes a program that computes, two that take turns, a reserved whole GPU, and two that wait.
 make_busy() {
   local i
   in_background slice gpurota run --gpu-ids 0 --memory 20G --as '<img src=x onerror=alert(1)>' \
@@ -53,7 +53,7 @@ make_busy() {
 
 turn_is_passed() { gpurota turns --json | grep -Eq '"handovers": *[1-9]'; }
 
-# Chromium needs a home.
+# Chromium needs a home folder.
 browse() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@"; }
 
 @test "each view has no violation, wide and as a phone, light and dark" {
@@ -73,12 +73,13 @@ browse() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@";
   E2E_RESULTS=$E2E_RESULTS/totals browse views
 }
 
-# A lease, a request, a booking and a job of whoever runs this, and somebody else's lease.
+# Makes a lease, a request, a booking and a job of the calling user, and another user's lease.
 make_mine() {
   gpurota reserve --gpu-ids 1 --memory 8G --for 3h --note 'for the demo' >/dev/null
   in_background mine gpurota run --gpu-ids 0 --memory 20G --name mine -- "$PROGRAM" hold 1000
   wait_until says mine holding
-  gpurota job add talker --memory 1G --restart always -- bash -c 'for i in {1..100}; do echo "said $i"; sleep 0.2; done; sleep 1000'
+  gpurota job add talker --memory 1G --restart always -- bash \
+    -c 'for i in {1..100}; do echo "said $i"; sleep 0.2; done; sleep 1000'
   gpurota job add never --memory 1G -- false
   wait_until job_talks
   in_background waits gpurota run --gpus 2 -- "$PROGRAM" info
@@ -86,7 +87,7 @@ make_mine() {
 }
 job_talks() { gpurota job logs talker | grep -q 'said 3'; }
 
-# Of a link of this user, to FUNCTION of browser.mjs.
+# browse_signed_in FUNCTION: runs this function of browser.mjs with a link of the calling user.
 browse_signed_in() {
   wait_until makes_links
   browse "$1" "$(cat the_link)"
@@ -118,12 +119,13 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   wait_until test -e ports
   local kind port peers=()
   while read -r kind port; do
-    case $kind in fair | many | script | mute | liar) peers+=(--peer "$kind=http://127.0.0.1:$port/") ;; esac
+    case $kind in fair | many | script | mute | liar) peers+=(--peer \
+      "$kind=http://127.0.0.1:$port/") ;; esac
   done <ports
   start_web --page names --fleet-token token "${peers[@]}"
   browse fleet >rows
   [ "$(wc -l <rows)" = 6 ]
-  # Free GPUs first; those that do not answer last.
+  # Machines with free GPUs come first, those that do not answer last.
   head -n 1 rows | grep -q '^many .*40 of 64 free'
   sed -n 2p rows | grep -q '^fair .*5 of 8 free'
   sed -n 3p rows | grep -q '^script .*<img src=x onerror=alert(1)>.*4 of 4 free'
@@ -148,7 +150,8 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   browse offered "$(cat the_link)" "$(cat the_other)" >did
   [ "$(cat did)" = "$(printf '%s\n' declined accepted)" ]
   gpurota web --list --json |
-    python3 -c 'import json, sys; assert [s["uid"] for s in json.load(sys.stdin)["sessions"]] == [65534]'
+    python3 \
+      -c 'import json, sys; assert [s["uid"] for s in json.load(sys.stdin)["sessions"]] == [65534]'
 }
 
 @test "somebody ends another of their sessions on the page" {

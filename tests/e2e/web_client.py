@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A browser for tests of the web page's sessions, without the browser.
+"""Plays a browser for tests of the web page's sessions.
 
     web_client.py sign-in LINK JAR [HEADER…]            signs in with a link of `gpurota web`; JAR
                                                         gets the cookie and the page's half

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The web page of gpurota-web as a program sees it: what is served, to whom, and that no client
-# harms another. web_browser.bats looks at it.
+# The web page of gpurota-web as a program sees it: which files are served to whom, and that no
+# client harms another. web_browser.bats tests how the page looks.
 # machine: h100x2
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
@@ -79,7 +79,9 @@ needs_page() {
   done
   [ "$(python3 -c '
 import http.client, sys
-c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api/now", "{}"); print(c.getresponse().status)' "${URL#http://}")" = 405 ]
+c = http.client.HTTPConnection(sys.argv[1], timeout=20)
+c.request("POST", "/api/now", "{}")
+print(c.getresponse().status)' "${URL#http://}")" = 405 ]
 }
 
 @test "totals name nobody; names show users, and never their notes or commands" {
@@ -101,7 +103,7 @@ c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api
   lacks "secret|<img|$PROGRAM" names
 }
 
-@test "none has no page, and metrics as before" {
+@test "--page none serves metrics, but no page" {
   start_web --page none
   local path
   for path in / /page.js /api/now /api/live; do [ "$(ask $path | head -n 1)" = 404 ]; done
@@ -138,7 +140,7 @@ END
   done
 }
 
-# Reads events of a viewer, and prints a line for each change of "up".
+# Reads events as a viewer, and prints a line for each change of "up".
 watch_events() {
   cat >watch.py <<'END'
 import json, socket, sys
@@ -166,7 +168,7 @@ END
   ((SECONDS - before <= 10))
   start_daemon
   wait_until sees_it_again
-  # One that stands still is as good as gone.
+  # A stopped daemon is shown as gone.
   stop_process "$DAEMON_PID"
   before=$SECONDS
   wait_until sees_it_stand
@@ -189,7 +191,8 @@ for i in range(220):
     each.sendall(b"GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     answers.append(each.recv(12))
     viewers.append(each)
-print("watching", answers.count(b"HTTP/1.1 200"), "refused", answers.count(b"HTTP/1.1 503"), flush=True)
+print("watching", answers.count(b"HTTP/1.1 200"), "refused", answers.count(b"HTTP/1.1 503"),
+      flush=True)
 time.sleep(1000)
 END
   in_background viewers python3 viewers.py "$URL"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Signing in at the web page: what a session may do, and who does not get one.
+# Signing in at the web page: what a session may do, and which users get none.
 # machine: h100x2
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
@@ -20,13 +20,13 @@ start_web() {
   wait_until makes_links
 }
 makes_links() { gpurota web --quiet >the_link 2>/dev/null; }
-# sign_in JAR [COMMAND…]: as whom the command makes it.
+# sign_in JAR [COMMAND…]: signs in, with a link that is made as the user that COMMAND switches to.
 sign_in() {
   "${@:2}" gpurota web --quiet >the_link
   python3 "$CLIENT" sign-in "$(cat the_link)" "$1" >signed_in
   [ "$(head -n 1 signed_in)" = 200 ]
 }
-# call JAR METHOD PARAMETERS [HEADER…]: into `answer`; its status is the first line.
+# call JAR METHOD PARAMETERS [HEADER…]: makes a call; its status and body are in `answer`.
 call() { python3 "$CLIENT" call "$@" >answer; }
 status_is() { [ "$(head -n 1 answer)" = "$1" ] || { cat answer && return 1; }; }
 says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
@@ -36,10 +36,12 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   sign_in jar
   grep -q '^gpurota-[0-9]*=.*; Path=/; HttpOnly; SameSite=Strict$' signed_in
   grep -q "\"user\":\"$(id -un)\"" signed_in
-  call jar Acquire '{"request": {"kind": "reservation", "gpus": 1, "seconds": 600, "note": "by the page"}}'
+  call jar Acquire \
+    '{"request": {"kind": "reservation", "gpus": 1, "seconds": 600, "note": "by the page"}}'
   status_is 200
   lacks 'GPUROTA_TOKEN|CUDA_VISIBLE' answer
-  holds 'len(leases) == 1 and leases[0]["note"] == "by the page" and leases[0]["kind"] == "reservation"'
+  holds \
+    'len(leases) == 1 and leases[0]["note"] == "by the page" and leases[0]["kind"] == "reservation"'
   local lease
   lease=$(value 'leases[0]["lease_id"]')
   call jar Status '{}'
@@ -49,7 +51,7 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   call jar Release "{\"lease_id\": \"$lease\"}"
   status_is 200
   wait_until no_leases
-  # The audit log has the user, and that it was by the web page.
+  # The audit log has the user, and says that the call came through the web page.
   grep '"operation":"Release"' state/audit/"$(id -u)".jsonl |
     grep -q '"by":"web","session":"W[0-9]*"'
   grep -q '"session":"W[0-9]*".*"operation":"SignIn"' state/audit/"$(id -u)".jsonl
@@ -64,7 +66,7 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   sign_in jar
   python3 "$CLIENT" whose "$(cat the_link)" >answer
   says_error Denied
-  # By nobody else: not by another page, nor by a session, nor on the socket.
+  # Nobody else can use it: neither another page, nor a session, nor a client of the socket.
   python3 "$CLIENT" whose "$(cat the_link)" 'Origin: http://evil.example' >answer
   status_is 403
   call jar GetWebLink '{"secret": "1.x"}'
@@ -78,7 +80,7 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   status_is 403
   grep -q "'gpurota web' prints another" answer
   [ ! -e stolen ]
-  # The first to use a link is signed in; the link's user sees that.
+  # The first user of a link is signed in, and its owner is told.
   gpurota web --quiet >the_link
   python3 "$CLIENT" sign-in "$(cat the_link)" stolen >answer
   status_is 200
@@ -89,7 +91,7 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   gpurota web --end all
   call stolen Status '{}'
   status_is 401
-  # Only so many links of a user are good at a time.
+  # A user can have only a few valid links at a time.
   gpurota web --quiet >first
   for _ in 1 2 3 4; do gpurota web --quiet >the_link; done
   python3 "$CLIENT" sign-in "$(cat first)" jar >answer
@@ -115,7 +117,7 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   status_is 401
   run -1 gpurota web --end W2
   [[ $output == *"'gpurota web --list' shows yours"* ]]
-  # A daemon that is restarted knows nobody, and gpurota-web neither.
+  # After a restart of the daemon, neither the daemon nor gpurota-web knows any session.
   sign_in three
   kill_daemon
   start_daemon
@@ -135,7 +137,7 @@ nobody_is_signed_in() { gpurota web --list | grep -q 'nobody is signed in'; }
   refused_with() { run -1 gpurota web && [[ $output == *"$1"* ]]; }
   refused_with 'gpurota-web does not run'
   [[ $output == *'systemctl start gpurota-web'* ]]
-  # Not installed: neither beside gpurota nor in PATH.
+  # gpurota-web is not installed: neither beside gpurota nor in PATH.
   mkdir alone
   cp "$(command -v gpurota)" alone
   run -1 env PATH="$PWD/alone" alone/gpurota web
@@ -145,7 +147,7 @@ nobody_is_signed_in() { gpurota web --list | grep -q 'nobody is signed in'; }
   wait_until refused_with "gpurota-web runs with '--page none'"
   kill -TERM "$WEB_PID"
   wait_until refused_with 'gpurota-web does not run'
-  # One that was built without the page says so to the daemon.
+  # A gpurota-web that was built without the page tells the daemon so.
   python3 - "$GPUROTA_RUNTIME_DIR/control.sock" >unbuilt 2>&1 3>&- <<'END' &
 import json, socket, sys
 daemon = socket.socket(socket.AF_UNIX)
@@ -170,13 +172,13 @@ END
 @test "a gpurota-web whose user may not sign people in is named" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it is about other users"; fi
   chmod 755 . run
-  # Without a shell around it, which would be killed in its place.
+  # gpurota-web is started without a shell around it, because the kill would end the shell instead.
   local as_games=(setpriv --reuid 5 --regid 60 --clear-groups)
   in_background web "${as_games[@]}" gpurota-web --listen 127.0.0.1:0
   wait_until says web 'listens on'
   if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi
   wait_until refused_for_games
-  # Without a page it asks for nothing that is refused.
+  # Without a page, gpurota-web asks for nothing that would be refused.
   kill -TERM "$BACKGROUND_PID"
   in_background metrics "${as_games[@]}" gpurota-web --listen 127.0.0.1:0 --page none
   wait_until says metrics 'listens on'
@@ -196,7 +198,8 @@ refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web does no
 @test "where no browser is opened it says why, and the link is good all the same" {
   start_web
   mkdir -m 700 mine
-  # said_of [VARIABLE=VALUE]…: to somebody without ssh and without a display, but for these.
+  # said_of [VARIABLE=VALUE]…: makes a link without ssh and without a display, except for these
+  # variables.
   local nowhere=(env -u SSH_CONNECTION -u DISPLAY -u WAYLAND_DISPLAY -u XDG_RUNTIME_DIR)
   said_of() {
     "${nowhere[@]}" "$@" gpurota web >the_link 2>said
@@ -228,7 +231,8 @@ refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web does no
   said_of WAYLAND_DISPLAY=w XDG_RUNTIME_DIR="$PWD/mine" PATH="$PWD/opener:$PATH"
   [ ! -s said ]
   grep -qF "$(head -n 1 the_link)" opened
-  # By ssh the browser is elsewhere; whoever asks for no browser, or for quiet, is told nothing.
+  # Over ssh the browser is on another machine. No message if the user asked for no browser, or for
+  # quiet.
   env -u DISPLAY SSH_CONNECTION='192.0.2.1 1 192.0.2.2 22' gpurota web >the_link 2>said
   [ ! -s said ]
   grep -q '^You are here by ssh. On your own computer, first: ssh -N -L ' the_link
@@ -259,7 +263,7 @@ refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web does no
     call jar EndWebSessions '{}' "$evil"
     status_is 401
   done
-  # None of these has ended it, and nothing of it may be framed or read by others.
+  # None of these attempts has ended the session, and no other site may frame or read its answers.
   call jar Status '{}'
   status_is 200
   python3 - "$URL" >headers <<'END'
@@ -270,7 +274,7 @@ print(c.getresponse().headers)
 END
   grep -q "frame-ancestors 'none'" headers
   lacks 'Access-Control' headers
-  # A GET acts on nothing.
+  # A GET changes nothing.
   python3 - "$URL" <<'END'
 import http.client, sys
 for path in ("/api/call", "/api/sign-in"):
@@ -300,7 +304,8 @@ assert ask(head + "Content-Length: -1\r\n\r\n") == "400", "negative"
 assert ask(head + "Content-Length: 99999999999999999999999\r\n\r\n") == "400", "too large a number"
 assert ask(head + "Content-Length: 16385\r\n\r\n") == "400", "too long"
 assert ask(head + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") == "400", "in pieces"
-assert ask(head + "Content-Length: 2\r\n\r\n{}") == "403", "and one that is whole is only not from the page"
+assert ask(head + "Content-Length: 2\r\n\r\n{}") == "403", (
+    "and one that is whole is only not from the page")
 END
   python3 bodies.py "$URL"
 }
@@ -326,13 +331,16 @@ token = jar["cookie"].partition("=")[2] + jar["key"]
 def ask(method, parameters, **more):
     daemon = socket.socket(socket.AF_UNIX)
     daemon.connect(sys.argv[2])
-    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters, "session": token, **more}).encode() + b"\0")
+    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters,
+                               "session": token, **more}).encode() + b"\0")
     answer = b""
     while not answer.endswith(b"\0"):
         answer += daemon.recv(65536)
     return json.loads(answer[:-1])
 assert "error" not in ask("Status", {})
-for method, parameters in (("AddJob", {"name": "x", "command": ["true"], "options": [], "environment": []}), ("MakeWebLink", {}), ("ExportJobs", {"secrets": True})):
+for method, parameters in (
+        ("AddJob", {"name": "x", "command": ["true"], "options": [], "environment": []}),
+        ("MakeWebLink", {}), ("ExportJobs", {"secrets": True})):
     assert ask(method, parameters)["error"] == "dev.gpurota.Denied", method
 assert ask("Status", {}, more=True)["error"] == "dev.gpurota.Denied"
 token = token[:-1] + ("0" if token[-1] != "0" else "1")
@@ -340,7 +348,7 @@ assert ask("Status", {})["error"] == "dev.gpurota.SignedOut"
 END
 }
 
-# As whom the unit runs it; for root only.
+# Starts gpurota-web as the unit does, as a user other than root; only for root.
 start_web_as_nobody() {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it is about other users"; fi
   chmod 755 . run
@@ -364,7 +372,7 @@ as_games() { setpriv --reuid 5 --regid 60 --clear-groups "$@"; }
   call jar Status '{}'
   status_is 200
   lacks secret answer
-  # Turns, GPU hours and events are those that the user's own commands show.
+  # Turns, GPU hours and events are the same as those of the user's own commands.
   local method
   for method in ListTurns Report Events; do
     call jar $method '{}'
@@ -381,7 +389,7 @@ as_games() { setpriv --reuid 5 --regid 60 --clear-groups "$@"; }
   call jar ListJobs '{"user": "root"}'
   says_error NotFound
   holds 'len(leases) == 1 and leases[0]["state"] == "active"'
-  # Nor sees or ends others' sessions; an administrator does.
+  # The user can neither see nor end sessions of others; an administrator can.
   sign_in roots
   call jar ListWebSessions '{}'
   lacks '"user":"root"' answer
@@ -406,24 +414,27 @@ link, jar, path = open(sys.argv[1]).read().strip(), json.load(open(sys.argv[2]))
 def ask(method, parameters, **more):
     daemon = socket.socket(socket.AF_UNIX)
     daemon.connect(path)
-    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters, **more}).encode() + b"\0")
+    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters,
+                               **more}).encode() + b"\0")
     answer = b""
     while not answer.endswith(b"\0"):
         answer += daemon.recv(65536)
     return json.loads(answer[:-1]).get("error")
 assert ask("SignIn", {"secret": link.partition("#sign-in=")[2]}) == "dev.gpurota.Denied"
 assert ask("SignInByProxy", {"uid": 1000}, more=True) == "dev.gpurota.Denied"
-assert ask("Status", {}, session=jar["cookie"].partition("=")[2] + jar["key"]) == "dev.gpurota.SignedOut"
+assert ask("Status", {},
+           session=jar["cookie"].partition("=")[2] + jar["key"]) == "dev.gpurota.SignedOut"
 assert ask("ServeWeb", {"url": "http://127.0.0.1:1/"}, more=True) == "dev.gpurota.Denied"
 END
   chmod 644 the_link jar
   as_games /usr/bin/python3 steal.py the_link jar "$GPUROTA_RUNTIME_DIR/control.sock"
-  # All of it is still good for whom it is meant.
+  # All links and sessions still work for their owners.
   call jar Status '{}'
   status_is 200
   python3 "$CLIENT" sign-in "$(cat the_link)" roots >answer
   status_is 200
-  # A second gpurota-web, of a user who may not, says so, and shows the page to everybody as before.
+  # A second gpurota-web, whose user may not sign people in, says so, and shows the page to all
+  # users as before.
   in_background other as_games gpurota-web --listen 127.0.0.1:0
   wait_until says other "nobody can sign in: only root and the user 'nobody'"
   python3 - "$(sed -n 's/.*listens on //p' other)" <<'END'
@@ -432,13 +443,15 @@ assert json.load(urllib.request.urlopen(sys.argv[1] + "/api/now"))["sign_in"] ==
 END
 }
 
-# read_with JAR PATH: as the page reads; prints the status.
+# read_with JAR PATH: makes a GET as the page does; prints the status.
 read_with() {
   python3 - "$@" <<'END'
 import http.client, json, sys
 jar = json.load(open(sys.argv[1])) if sys.argv[1] else {}
-connection = http.client.HTTPConnection((jar.get("url") or sys.argv[3]).removeprefix("http://").rstrip("/"), timeout=20)
-connection.request("GET", sys.argv[2], headers={"Cookie": jar["cookie"], "Gpurota-Session": jar["key"]} if jar else {})
+connection = http.client.HTTPConnection(
+    (jar.get("url") or sys.argv[3]).removeprefix("http://").rstrip("/"), timeout=20)
+connection.request("GET", sys.argv[2],
+                   headers={"Cookie": jar["cookie"], "Gpurota-Session": jar["key"]} if jar else {})
 answer = connection.getresponse()
 print(answer.status)
 print(answer.read().decode())
@@ -462,7 +475,7 @@ END
   read_with jar /api/now >answer
   grep -q '"lease_id":"L1"' answer
   lacks secret answer
-  # A stream would outlive its session; half a session sees nothing.
+  # A stream is refused, because it would outlive its session; half a session sees nothing.
   read_with jar /api/live >answer
   status_is 404
   sed 's/"key": "[^"]*"/"key": "0123456789abcdef0123456789abcdef"/' jar >half
@@ -474,7 +487,7 @@ END
   status_is 401
   read_with other /api/now >answer
   status_is 200
-  # Metrics and health are not of the page.
+  # Metrics and health are served without a session.
   read_with '' /metrics "$URL" >answer
   status_is 200
   lacks 'L1' answer
@@ -491,7 +504,7 @@ END
   [[ $output == *"web.sign_in"* ]]
 }
 
-# proxied METHOD HEADER…: as a proxy asks on behalf of its user.
+# proxied METHOD HEADER…: makes a call as a proxy does on behalf of its user.
 proxied() {
   printf '{"url": "%s/", "cookie": "", "key": ""}' "$URL" >proxied.jar
   call proxied.jar "$1" '{}' 'Cookie:' 'Gpurota-Session:' "${@:2}"
@@ -525,7 +538,7 @@ proxied() {
   status_is 401
   proxied Status 'X-User: games' "$secret" 'Origin: http://evil.example'
   status_is 403
-  # The daemon's word is the last.
+  # The daemon decides: proxy users are refused if its configuration says so.
   printf '[web]\naccept_proxy_users = false\n' >gpurota.toml
   gpurota reload
   proxied Status 'X-User: games' "$secret"

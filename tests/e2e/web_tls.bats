@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# gpurota-web with TLS: what is served, that it takes up new certificates, and that nobody holds
-# others up by it.
+# gpurota-web with TLS: what is served, that new certificates take effect, and that no client can
+# block others by a handshake.
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
 load helpers
@@ -13,7 +13,7 @@ teardown() { if [ -n "${E2E_DIR:-}" ]; then end_test; fi; }
 
 CLIENT=$BATS_TEST_DIRNAME/web_client.py
 
-# make_certificate NAME: of 127.0.0.1, into cert.pem and key.pem, at once.
+# make_certificate NAME: makes a certificate for 127.0.0.1; cert.pem and key.pem change in one step.
 make_certificate() {
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "/CN=$1" \
     -addext subjectAltName=IP:127.0.0.1 -keyout new.key -out new.pem 2>/dev/null
@@ -31,21 +31,23 @@ start_web() {
 }
 says_how_it_goes() { says web 'listens on' || says web 'built without TLS'; }
 
-# get PATH: the body, by a connection that trusts cert.pem.
+# get PATH: prints the body, over a connection that trusts cert.pem.
 get() {
   python3 - "$URL$1" <<'END'
 import ssl, sys, urllib.request
-sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=20, context=ssl.create_default_context(cafile="cert.pem")).read().decode())
+sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=20,
+    context=ssl.create_default_context(cafile="cert.pem")).read().decode())
 END
 }
-# Prints the certificate that is served, as PEM.
+# Prints the server's certificate as PEM.
 served() {
   python3 - "$URL" <<'END'
 import socket, ssl, sys
 host, port = sys.argv[1].removeprefix("https://").split(":")
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-with socket.create_connection((host, int(port)), timeout=20) as plain, context.wrap_socket(plain) as tls:
+with socket.create_connection((host, int(port)), timeout=20) as plain, \
+        context.wrap_socket(plain) as tls:
     sys.stdout.buffer.write(ssl.DER_cert_to_PEM_cert(tls.getpeercert(True)).encode())
 END
 }
@@ -57,12 +59,13 @@ serves() { [ "$(served | openssl x509 -noout -subject)" = "subject=CN = $1" ]; }
   get /metrics | grep -q '^gpurota_up 1$'
   python3 - "$URL" <<'END'
 import ssl, sys, urllib.request
-stream = urllib.request.urlopen(sys.argv[1] + "/api/live", timeout=20, context=ssl.create_default_context(cafile="cert.pem"))
+stream = urllib.request.urlopen(sys.argv[1] + "/api/live", timeout=20,
+                                context=ssl.create_default_context(cafile="cert.pem"))
 states = 0
 while states < 2:
     states += stream.readline().startswith(b"data: ")
 END
-  # Neither without it, nor by what is too old.
+  # No answer without TLS, or by too old a version of TLS.
   python3 - "$URL" <<'END'
 import socket, ssl, sys
 host, port = sys.argv[1].removeprefix("https://").split(":")
@@ -81,7 +84,8 @@ context.set_ciphers("ALL:@SECLEVEL=0")
 context.minimum_version = ssl.TLSVersion.TLSv1
 context.maximum_version = ssl.TLSVersion.TLSv1_1
 try:
-    with socket.create_connection((host, int(port)), timeout=20) as plain, context.wrap_socket(plain):
+    with socket.create_connection((host, int(port)), timeout=20) as plain, \
+            context.wrap_socket(plain):
         sys.exit("TLS 1.1 is spoken")
 except (ssl.SSLError, OSError):
     pass

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Rights and amounts of users: limits, administrators, and the configuration read again.
+# Rights of users and their limits, administrators, and reloads of the configuration.
 
 load helpers
 
@@ -41,7 +41,8 @@ teardown() { end_test; }
   grep -Eq '^GPUs +0 +3 +everyone$' said
   gpurota limits --json --user nobody | python3 -c 'import json, sys
 limits = {each["name"]: each for each in json.load(sys.stdin)["limits"]}
-assert limits["memory"]["most"] == 5 << 30 and limits["memory"]["used"] == 0 and limits["hours"]["most"] == 360000, limits'
+assert (limits["memory"]["most"] == 5 << 30 and limits["memory"]["used"] == 0
+        and limits["hours"]["most"] == 360000), limits'
   run -1 gpurota limits --user no-such-user
   [[ $output == *"there is no user \"no-such-user\""* ]]
   if [ "$(id -u)" = 0 ]; then
@@ -54,7 +55,7 @@ assert limits["memory"]["most"] == 5 << 30 and limits["memory"]["used"] == 0 and
 
 refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows you 1 GPU'; }
 
-@test "a bad file is refused whole, with its line and key, and the old one holds" {
+@test "a bad file is refused as a whole, with line and key, and the old one stays in effect" {
   printf '[limits]\ngpus = 0\n' >gpurota.toml
   start_daemon
   printf '[limits]\ngpus = 8\n\nmemry = "1G"\n' >gpurota.toml
@@ -128,7 +129,7 @@ as() {
   [[ $output == *"R1 waits for a GPU of L1"* ]]
   run -1 as 54001 54001 54001 gpurota update L1 --memory 4G
   [[ $output == *"R1 waits for a GPU of L1"* ]]
-  # Less is nobody's loss, and who waits does not gain by the note.
+  # A user may shorten a lease that another waits for, and change its note.
   as 54001 54001 54001 gpurota update L1 --for 30m --note shorter
   run -1 as 54002 54002 54002 gpurota update L1 --for 1m
   [[ $output == *"somebody else's lease"* ]]

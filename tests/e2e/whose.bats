@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Of all that is shown, what is one's own, or one user's: --me and --user.
+# --me and --user: lists show only what belongs to oneself, or to one user.
 
 load helpers
 
@@ -11,7 +11,7 @@ setup() {
 }
 teardown() { end_test; }
 
-# json_is EXPRESSION COMMAND…: whether a Python expression is true of the JSON, j, that the command
+# json_is EXPRESSION COMMAND…: whether a Python expression is true of j, the JSON that the command
 # prints.
 json_is() {
   "${@:2}" | python3 -c '

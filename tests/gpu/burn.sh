@@ -1,7 +1,8 @@
 #!/bin/bash
-# burn.sh DIST [RESULTS_DIR]: `gpurota burn` on a real GPU, from what pack.sh made, with the daemon
-# that GPUROTA_RUNTIME_DIR names for what needs a lease. Some seconds each; holds up to 88 % of the
-# first GPU, in plain allocations. Prints figures; exits with the number of checks that failed.
+# burn.sh DIST [RESULTS_DIR]: tests `gpurota burn` on a real GPU. DIST is what pack.sh made;
+# GPUROTA_RUNTIME_DIR names the daemon for the tests that need a lease. Each test takes some
+# seconds. Holds up to 88 % of the first GPU, in plain allocations. Prints figures; exits with the
+# number of checks that failed.
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: burn.sh DIST [RESULTS_DIR]}")
 results=${2:-$(mktemp -d)}
@@ -12,7 +13,7 @@ json() { python3 -c "
 import json, sys
 d = json.loads(open(sys.argv[1]).read().splitlines()[-1]); g = d['gpus'][0]
 print(eval(sys.argv[2]))" "$results/$1.json" "$2"; }
-verdict() { # verdict NAME CODE EXPRESSION FIGURES: of the JSON of NAME
+verdict() { # checks the JSON of NAME
   local good
   good=$(json "$1" "$3" 2> /dev/null)
   if [ "$2" = 0 ] && [ "$good" = True ]; then
@@ -43,7 +44,8 @@ one full "d['errors'] == 0 and g['checked_bytes'] >= g['held_bytes'] >= 0.87 * g
 one lease "d['errors'] == 0 and 4 << 30 < g['held_bytes'] <= 8 << 30" "$FIGURES" \
   "$dist/bin/gpurota" run --gpu-ids 0 --memory 8G -- "$burn" --memory 80% --for 5s --json
 
-# How soon the memory and the SMs are given up after SIGTERM, computing and only holding.
+# How soon burn releases the memory and the SMs after SIGTERM, while it computes and while it only
+# holds.
 for mode in --json --hold; do
   "$burn" -i 0 "$mode" --json > "$results/term.json" 2> "$results/term.err" < /dev/null &
   pid=$!
@@ -58,7 +60,7 @@ for mode in --json --hold; do
   verdict term "$code" "d['ended'] == 'signal' and d['errors'] == 0" "'ended cleanly'"
 done
 
-# Somebody else takes what is left: some is handed back, while it computes.
+# A neighbour takes all free memory, and burn, which computes, hands some of its memory back.
 "$burn" -i 0 --json > "$results/short.json" 2> "$results/short.err" < /dev/null &
 pid=$!
 for _ in $(seq 200); do [ "$(used_mib)" -gt 60000 ] && break; sleep 0.1; done

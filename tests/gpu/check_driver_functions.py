@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds src/abi/driver_functions.tsv against a real driver.
+"""Checks src/abi/driver_functions.tsv against a real driver.
 
-For each row: the driver exports the symbol, and cuGetProcAddress_v2 gives exactly that symbol for
-its base name at the version and stream flag of the row (where the driver is new enough to have it).
-Names exported by the driver that the list lacks are shown, since the simulator and the interposer
+For each row, the driver must export the symbol, and cuGetProcAddress_v2 must return exactly that
+symbol for its base name at the version and stream flag of the row (where the driver is new enough).
+Names that the driver exports and the list lacks are printed, since the simulator and the interposer
 would not know them. Usage: check_driver_functions.py [TSV [LIBCUDA]]
 """
 import ctypes

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Stands for podman where no engine can be had: run [OPTION…] --rootfs FOLDER COMMAND…, in a pid and
-# a mount namespace with a root of its own, files and devices as --volume and --device say, and the
-# environment that --env makes. Needs root. A file that is not in FOLDER is left out, unless it is
-# in /etc.
+# Stands in for podman where no engine is available. Runs `run [OPTION…] --rootfs FOLDER COMMAND…`
+# in a pid and a mount namespace with a root of its own, with the files and devices of --volume and
+# --device, and with the environment of --env. Needs root. A file that is not in FOLDER is left out,
+# unless it is in /etc.
 set -euo pipefail
 [ "${1:-}" = run ] || { echo "only run" >&2 && exit 125; }
 shift
@@ -25,7 +25,7 @@ shift 2
 work=$(mktemp -d)
 export work root mounts_text devices_text
 mounts_text=$(printf '%s\n' "${mounts[@]}") devices_text=$(printf '%s\n' "${devices[@]}")
-# shellcheck disable=SC2016  # it runs inside
+# shellcheck disable=SC2016  # expanded by the inner shell
 exec unshare --mount --pid --fork --propagation private bash -c '
   set -eu
   mount --rbind "$root" "$work"

@@ -1,9 +1,9 @@
 #!/bin/bash
-# containers.sh DIST: `gpurota run -- podman run …` with a real driver, from what pack.sh made.
-# Needs root, python3 with PyTorch, and either podman ($ENGINE names another one that takes its
-# options) or unshare, with which container_like.sh stands for it. Exits with the number of steps
-# that failed, 77 where it cannot run. Takes up to 12 GiB of GPU memory, and what two swap leases
-# ask for.
+# containers.sh DIST: tests `gpurota run -- podman run …` with a real driver. DIST is what pack.sh
+# made. Needs root, python3 with PyTorch, and podman. $ENGINE names another engine that takes
+# podman's options; without one, container_like.sh stands in, which needs unshare. Exits with the
+# number of steps that failed, or 77 where it cannot run. Takes up to 12 GiB of GPU memory, and the
+# memory of two swap leases.
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: containers.sh DIST}") here=$(dirname "$(readlink -f "$0")")
@@ -21,8 +21,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# The container's root is a folder with this machine's programs; files that are mounted into them
-# need an upper layer.
+# The container's root is a folder with this machine's programs; an upper layer is needed for files
+# that are mounted among them.
 root=$work/root folders=()
 mkdir -p "$root"/{proc,sys,dev,tmp,run,etc}
 cp /etc/passwd /etc/group "$root/etc/"
@@ -40,7 +40,7 @@ if ! command -v "$engine" >/dev/null || ! "$engine" run "${inside[@]}" true >"$w
   "$engine" run "${inside[@]}" true >"$work/why" 2>&1 ||
     { echo "skipped: $(tail -n 1 "$work/why")" && exit 77; }
 fi
-contained() { # contained OPTION… -- COMMAND…: under a lease
+contained() { # runs it under a lease
   local options=()
   while [ "$1" != -- ]; do options+=("$1") && shift; done
   shift
@@ -138,12 +138,12 @@ no_findings() {
 no_leases() {
   gpurota status --json | python3 -c 'import json, sys; sys.exit(len(json.load(sys.stdin)["leases"]))'
 }
-held() { # held OPTION…: one that holds memory, until its lease ends
+held() { # a container that holds memory until its lease ends
   contained "$@" -- "${in_container[@]}" "$work/hold.py" >"$work/said" 2>&1 &
   within 60 holds || { cat "$work/said" && return 1; }
   lease=$(gpurota status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["leases"][0]["lease_id"])')
   within 10 in_lease "$lease" || { gpurota ps && gpurota status && return 1; }
-  sleep 6 # a finding is one after five seconds
+  sleep 6 # the watch reports a finding after five seconds
   no_findings || { gpurota status && return 1; }
   gpurota release "$lease"
   within 20 no_leases

@@ -1,8 +1,8 @@
 #!/bin/bash
-# daemon_in_pod.sh DIST: gpurotad as its image has it, in a root of its own with what the chart
-# mounts, with a real driver; from what pack.sh made. Needs root, unshare and python3 with PyTorch.
-# Exits with the number of steps that failed, 77 where it cannot run. Takes up to 4 GiB of GPU
-# memory.
+# daemon_in_pod.sh DIST: tests gpurotad as in a pod, with a real driver. The daemon runs in a root
+# of its own, with the files of its image and the mounts of the chart. DIST is what pack.sh made.
+# Needs root, unshare and python3 with PyTorch. Exits with the number of steps that failed, or 77
+# where it cannot run. Takes up to 4 GiB of GPU memory.
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: daemon_in_pod.sh DIST}") here=$(dirname "$(readlink -f "$0")")
@@ -28,7 +28,7 @@ for folder in host dev proc var/lib/gpurota "$work/run" "$work/library"; do
   mkdir -p "$work/root/$folder"
 done
 start_daemon() {
-  # shellcheck disable=SC2016  # it is for the shell in the namespace
+  # shellcheck disable=SC2016  # expanded by the shell in the namespace
   unshare --mount sh -c 'set -e; work=$1; shift; mount --make-rprivate /
     for each in /dev /proc "$work/run" "$work/library"; do mount --rbind "$each" "$work/root$each"; done
     mount --bind "$work/state" "$work/root/var/lib/gpurota"; mount --rbind / "$work/root/host"
@@ -40,7 +40,7 @@ start_daemon() {
 json() { gpurota status --json | python3 -c "import json,sys; d=json.load(sys.stdin); $1"; }
 
 sees_the_gpus() { [ "$(json 'print(len(d["gpus"]))')" = "$(nvidia-smi -L | wc -l)" ]; }
-# As nvidia-smi has it: "NV4" and the like between two GPUs.
+# nvidia-smi shows "NV4" and the like for two GPUs with NVLink.
 sees_nvlink() {
   if nvidia-smi topo -m | grep -qE '^GPU0.*NV[0-9]'; then
     json 'sys.exit(len({g["nvlink_group"] for g in d["gpus"]}) >= len(d["gpus"]) or not d["gpus"][0]["nvlink_group"])'
@@ -52,7 +52,7 @@ is_limited() { LIMIT_MIB=4096 gpurota run --memory 4G -- python3 "$here/torch_li
 gives_its_library() {
   gpurota run --memory 1G -- sh -c 'echo "$LD_PRELOAD"' | grep -qx "$work/library/libgpurota.so"
 }
-is_replaced() { # its pod comes anew, by kill -9, while a program computes
+is_replaced() { # kill -9 replaces the daemon's pod while a program computes
   gpurota run --memory 4G -- python3 -c "
 import torch, time
 a = torch.ones(1 << 28, device='cuda'); torch.cuda.synchronize(); print('holding', flush=True)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Frameworks under a limit, against themselves without one, while NVML is watched.
+"""Tests frameworks under a limit against the same frameworks without one, while NVML is sampled.
 
 frameworks.py GPUROTA [--limit MIB] [--only CASE,CASE] [--out FOLDER]
 
-Each case of frameworks_case.py runs bare and under `gpurota run --memory LIMIT`. It passes if both
-compute the same, the NVML figure of its processes reached 95 % of the limit and never passed it,
-and the framework's own out of memory came in between. Prints one line per case, and writes the rows
-of a table for bench/RESULTS.md to FOLDER/frameworks.md. Exits with the number of cases that failed.
-Needs a running gpurotad and a GPU that nobody else uses.
+Each case of frameworks_case.py runs bare and under `gpurota run --memory LIMIT`. A case passes if
+both runs compute the same, NVML's figure for its processes reached 95 % of the limit and never
+passed the limit, and the framework raised its own out-of-memory error in between. Prints one line
+per case, and writes the rows of a table for bench/RESULTS.md to FOLDER/frameworks.md. Exits with
+the number of cases that failed. Needs a running gpurotad and a GPU that nobody else uses.
 """
 import argparse
 import ctypes
@@ -37,8 +37,8 @@ CASES = {
     "cupy": ("CuPy", ""),
     "numba": ("numba", ""),
 }
-# Memory that the driver takes by itself is charged when it is seen (docs/design/memory.md), so a
-# library that loads its code late may be above the limit by that much for one watch period.
+# Memory that the driver takes by itself is charged when a sample sees it (docs/design/memory.md).
+# So a library that loads its code late may be above the limit by this much for one watch period.
 LATE_MIB = 128
 USABLE = 0.95
 
@@ -54,7 +54,7 @@ class Memory(ctypes.Structure):
 
 
 class Watcher(threading.Thread):
-    """The most that the processes below `root` held on GPU 0, by NVML, as long as it runs."""
+    """Samples NVML for the most memory that the processes below `root` held on GPU 0."""
 
     def __init__(self, nvml, root):
         super().__init__(daemon=True)
@@ -114,7 +114,7 @@ def run(command, environment, nvml):
     except (IndexError, ValueError):
         tail = " / ".join((out + err).strip().splitlines()[-4:])
         report = {"error": f"exit code {process.returncode}: {tail}"}
-    # Where NVML's process ids are not ours (a container), what the GPU has more of is all that is
+    # Where NVML's process ids are not ours (in a container), only the growth of the GPU's total is
     # known.
     report["peak_mib"] = (watcher.peak or watcher.peak_of_gpu) / MIB
     report["by_process"] = watcher.peak > 0

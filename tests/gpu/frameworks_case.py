@@ -1,8 +1,8 @@
-"""One framework at work on GPU 0: what it computes, and under a lease how much of it can be had.
+"""One framework at work on GPU 0: what it computes, and under a lease how much memory it can get.
 
 frameworks_case.py CASE    prints one JSON object:
-  result   numbers that must not depend on the limit    seconds   what computing them took
-  usable_mib   what could be held at once before the framework said out of memory (under a lease only)
+  result   numbers that must not depend on the limit    seconds   the time that computing took
+  usable_mib   what could be held before the framework reported out of memory (only under a lease)
 A framework that cannot be imported gives {"skip": why}. frameworks.py runs this twice and compares.
 """
 import json
@@ -11,13 +11,13 @@ import sys
 import time
 
 MIB = 1 << 20
-# To be held when memory is pressed for: large pieces first, then ever smaller ones.
+# Sizes to try when memory is nearly full: large pieces first, then ever smaller ones.
 PIECES = [256, 64, 32]
-HOLD_SECONDS = 1.0  # long enough for whoever watches NVML
+HOLD_SECONDS = 1.0  # long enough for a sampler of NVML
 
 
 def fill(allocate, is_refusal, finish=lambda: None):
-    """Holds as much as can be had, for a moment. In MiB."""
+    """Holds as much as possible for a moment. Returns that amount in MiB."""
     held, mib, refusals = [], 0, 0
     for piece in PIECES:
         while mib < 200 * 1024:
@@ -102,7 +102,8 @@ def torch_graphs(torch, steps=60):
 
 
 def captured_allocations():
-    """cudaMallocAsync while a stream captures: allocation nodes, by the runtime's C interface."""
+    """Uses cudaMallocAsync while a stream captures, which makes allocation nodes, by the runtime's
+    C interface."""
     import ctypes
     torch = torch_or_skip()
     torch.cuda.init()
@@ -151,7 +152,7 @@ def captured_allocations():
     call("cudaDeviceGraphMemTrim", ctypes.c_int(0))
     report = {"result": results, "seconds": time.time() - begun}
     if "GPUROTA_LEASE" in os.environ:
-        # Ever larger graphs until one is refused; the largest that runs is what could be had.
+        # Makes ever larger graphs until one is refused; the largest that runs is the usable memory.
         usable, step = 0, 4096
         while step >= 32:
             ready = make((usable + step) << 20, 3)
@@ -205,7 +206,8 @@ def triton_kernel():
     except ImportError as error:
         return {"skip": str(error)}
 
-    # Compiled from this file's source, so the kernel has to be here and see `tl` as a global.
+    # Triton compiles the kernel from this file's source, so the kernel must be defined at module
+    # level and see `tl` as a global.
     globals()["tl"] = tl
     kernel = triton.jit(_softmax_rows)
 
@@ -277,7 +279,7 @@ def numba_case():
     try:
         import numpy
         if not hasattr(numpy, "row_stack"):
-            # gone from numpy 2.5, which numba-cuda 0.30 does not know
+            # numpy 2.5 has no row_stack, which numba-cuda 0.30 needs.
             numpy.row_stack = numpy.vstack
         from numba import cuda
         if not cuda.is_available():

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Frameworks in turns with a program that checks all that it holds, against themselves alone
-without gpurota.
+"""Tests frameworks that take turns with a program that checks all its memory, against the same
+frameworks alone without gpurota.
 
 frameworks_turns.py GPUROTA SWAP_PROBE [--only CASE,CASE] [--seconds 90]
 
-The cases of frameworks_case.py run bare once, and then one after the other in swap leases of 8 GiB,
-again and again as long as swap_probe runs beside them in one of 5 GiB. The GPU's capacity is 10
-GiB, the quantum 100 ms. A case passes if it computes what it did bare, every time; the whole, if
-swap_probe found nothing wrong and memory moved under each case. Needs a running gpurotad and a GPU
-that nobody else uses.
+The cases of frameworks_case.py run bare once. Then they run one after the other in swap leases of 8
+GiB, repeatedly, as long as swap_probe runs beside them in a swap lease of 5 GiB. The GPU's capacity
+is 10 GiB, the quantum 100 ms. A case passes if it computes the same as bare every time. The test
+passes if all cases do, swap_probe found nothing wrong, and memory moved under each case. Needs a
+running gpurotad and a GPU that nobody else uses.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ NAMES = ["cupy", "jax", "numba", "triton", "cublas_cudnn", "captured_allocations
 
 
 class Tally:
-    """What became of one case so far."""
+    """The results of one case so far."""
 
     def __init__(self, name):
         self.name = name
@@ -83,7 +83,7 @@ def known(tally):
 
 
 def beside(probe, tallies, gpurota, seconds):
-    """Whether swap_probe found all as it was. Each case has its turn at least once."""
+    """Returns whether swap_probe found all its memory unchanged. Each case runs at least once."""
     command = [gpurota, "run", "--gpu-ids", "0", "--swap", "--memory", "5G", "--", probe, "torture",
                str(seconds), "1"]
     with subprocess.Popen(command, env=dict(os.environ, PROBE_BUFFERS="230"),

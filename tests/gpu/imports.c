@@ -147,7 +147,7 @@ static int take_external(const char* path, u64 size) {
   return CU(cuImportExternalMemory, void**, void*)(&external, &desc);
 }
 
-// Commands about pools: returns the driver's result, or -1 if the answer has been given.
+// Runs a command about pools. Returns the driver's result, or -1 if the answer has been given.
 static int of_pools(const char* word, const char* argument, u64 mib) {
   int r = 1;
   blob b;

@@ -1,10 +1,10 @@
 #!/bin/bash
-# imports.sh DIST: memory that one process imports from another, on a real GPU. First without
-# gpurota: who holds what, by NVML and by cuMemGetInfo, and what a descriptor alone keeps. Then with
-# a daemon of its own: imports count for their importer, are refused beyond its limit, are free
-# within a lease, and go back when either side ends. Needs cc; at most 8 GiB of device memory. Exits
-# with the number of steps that failed.
-# shellcheck disable=SC2317,SC2154  # functions are called by name; $failed is of steps.bash
+# imports.sh DIST: tests memory that one process imports from another, on a real GPU. First without
+# gpurota: which process holds what, by NVML and by cuMemGetInfo, and what a descriptor alone keeps.
+# Then with a daemon of its own: an import counts for its importer, is refused beyond the importer's
+# limit, is not charged twice within a lease, and is credited when either side ends. Needs cc; at
+# most 8 GiB of device memory. Exits with the number of steps that failed.
+# shellcheck disable=SC2317,SC2154  # functions are called by name; steps.bash sets $failed
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: imports.sh DIST}")
 here=$(dirname "$(readlink -f "$0")")
@@ -22,7 +22,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-start() { # start NAME COMMAND…: a process that does what `ask NAME …` says
+start() { # a process that carries out what `ask NAME …` says
   local name=$1 to from
   shift
   mkfifo "$work/to.$name" "$work/from.$name"
@@ -46,7 +46,7 @@ told() { # told NAME WORDS ANSWER
   said=$(ask "$1" "$2")
   [ "$said" = "$3" ] || { say "" "$1 says '$said' to '$2', not '$3'" && return 1; }
 }
-finish() { # finish NAME: an orderly end
+finish() { # ends the process in an orderly way
   echo end >&"${TO[$1]}"
   wait "${PID[$1]}" 2> /dev/null
   forget "$1"
@@ -62,12 +62,12 @@ end_by_kill() {
   wait "${PID[$1]}" 2> /dev/null
   forget "$1"
 }
-path_of() { # path_of NAME WORD: the path or the digits that it answers
+path_of() { # the path or the digits that the process answers
   local said
   said=$(ask "$1" "$2")
   [[ $said == 0\ * ]] && echo "${said#* }"
 }
-seen() { # seen TEXT NAME…: what NVML says now, and which number is whose
+seen() { # prints NVML's figure for each process
   local text=$1 name
   shift
   printf '%-76s' "$text"

@@ -1,11 +1,11 @@
-// A C++ program linked to one of NVIDIA's libraries, whose constructors come to the driver before
-// anybody else's:
+// A C++ program linked to one of NVIDIA's libraries, whose constructors call the driver before any
+// other code does:
 //
 //   linked_libraries limit GIB       takes GiB by GiB, up to half as much again; exit 1 if it gets more than GIB
 //   linked_libraries turns SECONDS   holds 6 GiB, computes again and again; exit 1 if a result or a byte differs
 //
-// WITH_CUBLAS, WITH_CUFFT, WITH_CUSOLVER, WITH_CUDNN, WITH_NCCL says which; without one the CUDA
-// runtime alone.
+// WITH_CUBLAS, WITH_CUFFT, WITH_CUSOLVER, WITH_CUDNN or WITH_NCCL chooses the library; without any
+// of them, only the CUDA runtime is linked.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -57,7 +57,7 @@ __global__ void make_input(float* p, size_t count) {
   }
 }
 
-// Computes `out` from `in` by the library, kCount floats each.
+// Computes `out` from `in` by the library; both have kCount floats.
 class Library {
  public:
 #if defined(WITH_CUBLAS)

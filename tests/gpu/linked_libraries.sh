@@ -1,9 +1,9 @@
 #!/bin/bash
-# linked_libraries.sh GPUROTA [RESULTS_DIR]: C++ programs linked to NVIDIA's libraries, shared and
-# static, with the driver linked before and after: each is held to 8 GiB, and two of each take
-# turns. One line each; exits with the number of those that failed. A library that is not on this
-# machine is skipped, and said.
-# shellcheck disable=SC2317  # what is checked is called by name
+# linked_libraries.sh GPUROTA [RESULTS_DIR]: tests C++ programs linked to NVIDIA's libraries, shared
+# and static, with the driver linked before and after them. Each is held to 8 GiB, and two of each
+# take turns. Prints one line for each; exits with the number of programs that failed. A library
+# that this machine does not have is reported as skipped.
+# shellcheck disable=SC2317  # the checks are called by name
 set -uo pipefail
 gpurota=${1:?usage: linked_libraries.sh GPUROTA [RESULTS_DIR]}
 results=${2:-$(mktemp -d)}
@@ -19,7 +19,7 @@ find_file() {
     head -n 1
 }
 
-# make NAME DEFINE HEADER LIBRARY… : LIBRARY is a file's pattern, or an option of nvcc's.
+# make NAME DEFINE HEADER LIBRARY…: LIBRARY is a file pattern, or an option of nvcc.
 make() {
   local name=$1 define=$2 header options=() file
   header=$(find_file "$3")
@@ -55,7 +55,7 @@ check() { # check NAME COMMAND…
 }
 
 held() { "$gpurota" run --gpu-ids 0 --memory 8G -- "$1" limit 8; }
-in_turns() { # two of them on the memory of one
+in_turns() { # two programs share the memory that one of them fits
   local code=0
   "$gpurota" run --gpu-ids 0 --swap --memory 8G -- "$1" turns 6 > "$1.other" &
   local other=$!

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What NVML says of a real GPU that gpurota records (src/nvml/nvml_figures.cpp), and what asking
-for it costs.
+"""Prints what NVML reports about a real GPU that gpurota records (src/nvml/nvml_figures.cpp), and
+what each query costs.
 
     tests/gpu/nvml_figures.py [GPU]
 
-Prints for each function its answer, the median and the longest time of 200 calls, and the processor
-time of one round of all of them as a share of a core, if that is done once a second.
+Prints for each function its answer, and the median and the longest time of 200 calls. Also prints
+the processor time of all functions once a second, as a share of a core.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
-"""What NVML says inside a lease: LIMIT_MIB as the memory, no process of others (OTHER_PID), the
-same figures as CUDA's, also through nvidia-smi. Needs no package; uses the real libraries as any
-program does.
+"""Checks what NVML reports inside a lease: LIMIT_MIB as the memory, no process of others
+(OTHER_PID), and the same figures as CUDA's, also through nvidia-smi. Needs no package; uses the
+real libraries as any program does.
 
 usage, inside `gpurota run --memory`: LIMIT_MIB=8192 OTHER_PID=1234 python3 nvml_views.py
 """
@@ -89,8 +89,8 @@ if shutil.which("nvidia-smi"):
     assert abs(
         mine[3] - (
             free.value >> 20)) <= 33, f"nvidia-smi shows {mine[3]} MiB free, CUDA {free.value >> 20}"
-    # The list of processes is only shown: nvidia-smi has it from a private table of NVML's
-    # (nvmlInternalGetExportTable), which libgpurota leaves alone.
+    # The list of processes is only printed, because nvidia-smi takes it from a private table of
+    # NVML's (nvmlInternalGetExportTable), which libgpurota does not change.
     apps = [row[0] for row in smi("--query-compute-apps=pid", "--format=csv,noheader,nounits")]
     table = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=True).stdout
     assert f"/ {limit >> 20:6d}MiB" in table or f"/  {limit >> 20}MiB" in table, table

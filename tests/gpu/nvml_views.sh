@@ -1,6 +1,6 @@
 #!/bin/bash
-# nvml_views.sh GPUROTA: two leases on one GPU; what NVML and nvidia-smi say inside the second. The
-# daemon runs already (GPUROTA_RUNTIME_DIR).
+# nvml_views.sh GPUROTA: checks what NVML and nvidia-smi report in the second of two leases on one
+# GPU. A daemon must be running (GPUROTA_RUNTIME_DIR).
 set -euo pipefail
 gpurota=${1:?usage: nvml_views.sh GPUROTA}
 here=$(dirname "$(readlink -f "$0")")

@@ -1,6 +1,6 @@
 #!/bin/bash
-# pack.sh BUILD_DIR OUT_DIR: what is needed to run a build on another machine, with the libraries it
-# needs beside it, for a GPU machine that has no Debian packages.
+# pack.sh BUILD_DIR OUT_DIR: packs the files that a build needs on another machine, with their
+# libraries, for a GPU machine that has no Debian packages.
 set -euo pipefail
 build=${1:?usage: pack.sh BUILD_DIR OUT_DIR} out=${2:?usage: pack.sh BUILD_DIR OUT_DIR}
 rm -rf "$out"
@@ -12,12 +12,12 @@ for program in gpurotad gpurota gpurota-keeper; do
     grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' |
     while read -r library; do cp -n "$library" "$out/lib/bundled/"; done
 done
-# gpurota-burn needs libc only. `gpurota` finds it on PATH, as `gpurota` does not know its own
+# gpurota-burn needs only libc. `gpurota` finds it on PATH, because `gpurota` does not know its own
 # folder (see below).
 if [ -x "$build/bin/gpurota-burn" ]; then
   strip -o "$out/bin/gpurota-burn" "$build/bin/gpurota-burn"
 fi
-# gpurotad starts only our programs, so its environment may say where its libraries are; and it
+# gpurotad starts only our programs, so its environment may say where their libraries are. gpurotad
 # finds libgpurota.so, gpurota-keeper and gpurota from its own path. Programs that gpurota runs must
 # find their own libraries.
 cat > "$out/bin/gpurotad" << 'EOF_WRAPPER'

@@ -1,7 +1,7 @@
 #!/bin/bash
-# park.sh DIST [ROUNDS]: measures which calls and habits of a process survive that the driver parks
-# it. Prints two tables, tab separated (tests/driver/parks/main.cpp says which columns). Needs
-# driver 570 or newer. DIST is what pack.sh made. A round takes some four minutes.
+# park.sh DIST [ROUNDS]: measures which calls and habits of a process work when the driver parks the
+# process. Prints two tab-separated tables (tests/driver/parks/main.cpp describes the columns).
+# Needs driver 570 or newer. DIST is what pack.sh made. A round takes about four minutes.
 set -euo pipefail
 dist=$(readlink -f "${1:?usage: park.sh DIST [ROUNDS]}")
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader

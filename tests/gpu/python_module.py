@@ -1,4 +1,5 @@
-"""What docs/python.md promises, with PyTorch: the module in PYTHONPATH and gpurota in PATH."""
+"""Checks what docs/python.md promises, with PyTorch: the module is in PYTHONPATH, gpurota in
+PATH."""
 
 import json
 import subprocess
@@ -25,7 +26,7 @@ def check_limit(what, limit, total, held):
     assert limit // 2 <= held <= limit, f"{what}: held {held} bytes of {limit}"
 
 
-# Commands under a lease, from a program that has none.
+# Runs commands under a lease, from a program that has none.
 if not gpurota.current():
     with gpurota.lease(memory="4G", note="a command") as lease:
         done = lease.run([sys.executable, "-c", PROGRAM], check=True, stdout=subprocess.PIPE,
@@ -36,7 +37,7 @@ if not gpurota.current():
                          text=True)
         check_limit("after an update", 6 * GIB, *json.loads(done.stdout))
 
-# The program itself, which begins again.
+# adopt() starts this program again from the beginning, under a lease.
 gpurota.adopt(memory="3G", note="the program itself")
 
 import torch  # noqa: E402  after adopt()

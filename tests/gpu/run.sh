@@ -1,11 +1,11 @@
 #!/bin/bash
-# run.sh DIST [RESULTS_DIR]: the main job on a real GPU, from what pack.sh made. Needs nvcc, PyTorch
-# and a driver; one line for each check; exits with the number of those that failed. ONLY="name
-# name" runs these checks alone (`frameworks` takes five minutes, `frameworks_turns`, `torch_habits`
-# and `linked_libraries` three each, the rest three).
+# run.sh DIST [RESULTS_DIR]: runs the main job on a real GPU. DIST is what pack.sh made. Needs nvcc,
+# PyTorch and a driver. Prints one line for each check; exits with the number of checks that failed.
+# ONLY="name name" runs only these checks (`frameworks` takes five minutes, `frameworks_turns`,
+# `torch_habits` and `linked_libraries` three each, all others together three).
 #
 # Takes device memory with plain allocations and mapped memory, at most 16 GiB (burn.sh: 88 %,
-# turns: 25 GiB); touches no setting of the GPU.
+# turns: 25 GiB); changes no setting of the GPU.
 # shellcheck disable=SC2317  # the checks are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: run.sh DIST [RESULTS_DIR]}")
@@ -17,7 +17,7 @@ export GPUROTA_RUNTIME_DIR=$work/run
 failed=0
 
 say() { printf '%-6s %-44s %s\n' "$1" "$2" "${3:-}"; }
-check() { # check NAME COMMAND…: passes if the command does; 77: it cannot run here
+check() { # passes if the command does; exit status 77: cannot run here
   local name=$1 begun code=0
   shift
   case " ${ONLY:-$name} " in *" $name "*) ;; *) return ;; esac
@@ -78,7 +78,7 @@ x = torch.zeros(6 << 30, dtype=torch.uint8, device='cuda'); torch.cuda.synchroni
   echo "lease gone and memory back after $(awk "BEGIN {printf \"%.2f\", $(date +%s.%N) - $begun}") s, exit code $code, $(used_mib) MiB used"
   [ "$code" -eq 137 ] && status | holds "not d['leases']" && [ "$(used_mib)" -lt 100 ]
 }
-daemon_restart() { # kill -9 of the daemon in the middle: nobody notices, the limit still holds
+daemon_restart() { # kill -9 of the daemon: no program notices, and the limit still holds
   LIMIT_MIB=8192 gpurota run --memory 8G -- python3 -c "
 import torch, time
 held = [torch.zeros(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(5)]; torch.cuda.synchronize()
@@ -136,17 +136,17 @@ exclusive() { gpurota run -- python3 -c "
 import os, torch
 assert 'libgpurota' not in open('/proc/self/maps').read()
 assert torch.cuda.mem_get_info()[1] > 16 << 30; print('whole GPU, no preload')"; }
-frameworks() { # their own lines and a table: frameworks.out, frameworks.md
+frameworks() { # prints its own lines, and a table: frameworks.out, frameworks.md
   python3 "$here/frameworks.py" "$dist/bin/gpurota" --out "$results"
 }
-frameworks_turns() { # the same in turns with a program that checks what it holds: a line each
+frameworks_turns() { # the same in turns with a program that checks its memory; prints a line each
   LD_LIBRARY_PATH=$dist/lib/bundled python3 "$here/frameworks_turns.py" "$dist/bin/gpurota" \
     "$dist/tests/swap_probe"
 }
 families() { # every family of device memory, with a model beside it; the seed is in its report
   gpurota run --memory 16G -- "$dist/tests/families" 4 6 20 16384 "${SEED:-$RANDOM}"
 }
-turns() { # two processes of 24 GiB each on 25 GiB: each switch, what it moved and what that took
+turns() { # two processes of 24 GiB each on 25 GiB; prints what each switch moved, and its time
   LD_LIBRARY_PATH=$dist/lib/bundled "$dist/tests/turns_machine" --memory 24G --capacity 25G \
     --quantum 2 --seconds 90
 }
@@ -156,7 +156,7 @@ swap_torch() { # two trainings that do not fit together take turns: losses bit f
 swap_expandable() { # the same with memory that PyTorch maps itself
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --expandable --results "$results"
 }
-swap_free() { # what is said to be free beside memory that cannot move is what is granted
+swap_free() { # what is reported as free, beside memory that cannot move, is granted
   python3 "$here/swap_free.py" "$dist/bin/gpurota"
 }
 swap_booked() { # a booked slice moves a swap lease to host memory, and every byte comes back
@@ -172,7 +172,7 @@ swap_handles() { # what holds of the driver's IPC handles holds of ours, but for
     ! grep '^FAIL' "$work/handles.out" |
     grep -v -e '^FAIL memory_that_is_freed_while_it_is_open' -e '^FAIL only_linear_memory_of'
 }
-swap_probe() { # memory comes and goes under threads, graphs, contexts and forks, and is what it was
+swap_probe() { # memory moves under threads, graphs, contexts and forks, and keeps its content
   gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
   local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" \
     torture 30)
@@ -210,7 +210,7 @@ capture_habits() { # what programs do beside their captures, under a limit and i
 linked_libraries() { # C++ programs linked to cuBLAS, cuDNN, cuFFT, cuSOLVER, NCCL: a line each in linked_libraries.out
   "$here/linked_libraries.sh" "$dist/bin/gpurota" "$results"
 }
-torch_habits() { # PyTorch with its three allocators: the same bare, in a slice and in turns
+torch_habits() { # PyTorch with its three allocators does the same bare, in a slice and in turns
   python3 "$here/torch_habits.py" "$dist/bin/gpurota" --results "$results"
 }
 hammer() { gpurota run --memory 16G -- "$dist/tests/hammer" 8 8 10 16384; }
@@ -254,8 +254,8 @@ check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
 done
-# Effects of calls on captures; on another driver than the stored one the .out lists the cells that
-# differ.
+# Measures the effects of calls on captures. On another driver than the stored one, the .out file
+# lists the cells that differ.
 check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
 python_module() { # a PyTorch program that adopts a lease is held to it, and so is what it starts under another
   PATH=$dist/bin:$PATH PYTHONPATH=$dist/python python3 "$here/python_module.py"
@@ -281,7 +281,7 @@ kinds() { # the driver's model, size and compute capability choose; what is avai
 }
 check python_module python_module
 check kinds kinds
-believed() { # of honest programs nobody was taken for a liar
+believed() { # the daemon doubted no honest program
   ! grep -c "is still there" "$results/gpurotad.log"
 }
 check believed believed

@@ -1,5 +1,5 @@
-// A CUDA program with the static runtime (nvcc's default), which LD_PRELOAD of the runtime would
-// miss: allocates by all the runtime's ways until it is refused, and says how much it got.
+// A CUDA program with the static runtime (nvcc's default), which an LD_PRELOAD of the runtime would
+// miss. Allocates by all of the runtime's ways until it is refused, and prints how much it got.
 #include <cuda_runtime.h>
 
 #include <cstdio>

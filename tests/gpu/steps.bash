@@ -1,5 +1,5 @@
-# A test of named steps: the scripts here source it. Counts those that failed in $failed, with which
-# they exit.
+# Helpers for tests of named steps, to be sourced. $failed counts the steps that failed, and is the
+# exit status of the tests.
 # shellcheck shell=bash
 
 failed=0
@@ -12,7 +12,7 @@ step() { # step TEXT COMMAND…
   if "$@"; then say ok "$text"; else say FAILED "$text" && failed=$((failed + 1)); fi
 }
 
-within() { # within SECONDS COMMAND…: as soon as it succeeds
+within() { # waits until the command succeeds
   local end=$((SECONDS + $1))
   shift
   until "$@" >/dev/null 2>&1; do

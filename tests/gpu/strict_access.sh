@@ -1,9 +1,9 @@
 #!/bin/bash
-# strict_access.sh DIST: strict access on a real driver, from what pack.sh made. Two users try to
-# open each GPU's device file, and to use CUDA, in each state; prints the table. Needs root, python3
-# and setpriv; exits with the number of steps that failed, 77 where it cannot run.
+# strict_access.sh DIST: tests strict access on a real driver. DIST is what pack.sh made. Two users
+# try to open each GPU's device file, and to use CUDA, in each state; prints the table. Needs root,
+# python3 and setpriv; exits with the number of steps that failed, or 77 where it cannot run.
 #
-# The machine's own files in /dev are not touched: all runs in a mount namespace whose /dev has
+# The machine's own files in /dev are not changed: all runs in a mount namespace whose /dev has
 # nodes of its own, with the driver's numbers. Takes 64 MiB of GPU memory at a time, for a moment;
 # changes no setting of the GPU.
 # shellcheck disable=SC2317  # functions are called by name
@@ -21,7 +21,7 @@ work=$(mktemp -d) daemon=''
 readonly first=60001 second=60002 # uids without an account
 chmod 755 "$work"
 mkdir "$work/dev"
-# Users can read it wherever it was unpacked.
+# A copy that all users can read, wherever DIST was unpacked.
 cp -r "$dist" "$work/dist" && chmod -R a+rX "$work/dist" && dist=$work/dist
 export GPUROTA_RUNTIME_DIR=$work/run
 cleanup() {
@@ -31,7 +31,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# A /dev of our own. If a part of it cannot be had here, the test ends before anything is changed.
+# Makes a /dev of our own. If a part of it cannot be made, the test ends before anything is changed.
 make_devices() {
   mount -t tmpfs -o mode=755,dev tmpfs "$work/dev" || return 1
   local node numbers
@@ -44,7 +44,7 @@ make_devices() {
   done
   mkdir -m 1777 "$work/dev/shm"
   ln -s /proc/self/fd "$work/dev/fd"
-  # A device cgroup may forbid what can be made.
+  # Opens a new node, because a device cgroup may forbid to open nodes that mknod can make.
   : <"$work/dev/nvidiactl" && mount --move "$work/dev" /dev
 }
 make_devices 2>"$work/why" ||
@@ -71,8 +71,8 @@ call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
 call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(64 << 20))
 print(f"{count.value} GPU(s)")
 EOF
-# The same effect as src/sys/device_program.h, without our code: the GPUs' files cannot be opened in
-# a control group.
+# The same effect as src/sys/device_program.h, without our code: programs in a control group cannot
+# open the GPUs' files.
 cat >"$work/fence.py" <<'EOF'
 import ctypes, os, struct, sys
 def insn(code, to=0, source=0, offset=0, value=0):
@@ -96,7 +96,7 @@ loaded = bpf(5, struct.pack("<IIQQ", 15, len(program) // 8, ctypes.addressof(cod
 bpf(8, struct.pack("<IIII", os.open(sys.argv[1], os.O_RDONLY), loaded, 6, 1))
 EOF
 groups=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
-fenced() { # fenced COMMAND…: where no file of a GPU can be opened
+fenced() { # runs it where no file of a GPU can be opened
   mkdir -p "$groups/fenced" && python3 "$work/fence.py" "$groups/fenced" || return
   sh -c 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"' sh "$groups/fenced" "$@"
 }
@@ -105,7 +105,7 @@ refused() { [[ $(as "$1" bash -c ': 3<>"$1"' bash "$2" 2>&1) == *"Permission den
 cuda() { as "$1" python3 "$work/cuda.py" 2>&1; }
 shows_no_gpu() { ! cuda "$1" >"$work/cuda"; }
 uses_cuda() { cuda "$1" >"$work/cuda"; }
-row() { # row STATE: of the table
+row() { # a row of the table
   local user cells=''
   for user in $first $second; do
     cells+=" | $(for file in "${gpus[@]}"; do if opens "$user" "$file"; then printf '%s ' "${file#/dev/}"; fi; done)/ CUDA: $(cuda "$user" | tail -n 1)"
@@ -186,7 +186,7 @@ kill -9 "$holder" 2>/dev/null
 start '[access]' 'strict = true'
 step "a lease that ended while no daemon ran opens nothing" within 30 refused $first "${gpus[0]}"
 
-# The driver's helper, as a user calls it: the driver's own parameters decide what it does.
+# The driver's helper program, as a user calls it: the driver's own parameters decide what it does.
 grep -E '^(ModifyDeviceFiles|DeviceFile)' /proc/driver/nvidia/params
 if command -v nvidia-modprobe >/dev/null; then
   as $first nvidia-modprobe -c 0

@@ -3,10 +3,10 @@
 
     swap_booked.py DIST [--gib 30]
 
-A PyTorch program holds so much in a swap lease of 60 % of GPU 0 and checks it without pause.
-Another user uses a booking of 60 %: the program's memory leaves the GPU, and a program without a
-lease can have all of the slice. When the booking is released the program goes on; every sum that it
-has found is the same. Prints how long moving took. Starts a daemon of its own; needs root.
+A PyTorch program holds GIB in a swap lease of 60 % of GPU 0 and checks it without pause. Another
+user uses a booking of 60 %: the program's memory leaves the GPU, and a program without a lease can
+have all of the slice. When the booking is released, the program continues; all sums that it has
+computed are the same. Prints how long moving took. Starts a daemon of its own; needs root.
 """
 import argparse
 import json
@@ -57,7 +57,8 @@ def wait_until(holds, what, seconds=90.0):
 
 
 class Site:
-    """A daemon where bookings may begin soon, and the command: for root, and for somebody else."""
+    """A daemon that allows bookings to begin soon, and the command line, for root and for another
+    user."""
 
     def __init__(self, dist, folder):
         os.chmod(folder, 0o755)

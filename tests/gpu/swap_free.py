@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What cuMemGetInfo says is free in a swap lease is what is granted, and no more.
+"""Checks that what cuMemGetInfo reports as free in a swap lease is granted, and no more than that.
 
 Another lease has memory meanwhile that cannot move.
 
     swap_free.py GPUROTA [--capacity-mib 8192] [--limit-mib 7168] [--wired-mib 2048]
 
-Runs itself under two leases on GPU 0: one holds memory as cuMemAllocManaged gives it, which never
-moves; the other takes what is free, in pieces of 64 MiB, until it is refused. Both leases are there
-before that memory is: beside it, a request for the whole limit would wait. Prints what was said to
-be free and what was granted. On NVIDIA's driver and on the simulated one. The daemon runs already.
+Runs itself under two leases on GPU 0. One holds memory of cuMemAllocManaged, which never moves; the
+other allocates pieces of 64 MiB until it is refused. Both leases are made before that memory,
+because a request for the whole limit beside it would wait. Prints what was reported as free and
+what was granted. Works on NVIDIA's driver and on the simulated one. A daemon must be running.
 """
 import argparse
 import ctypes

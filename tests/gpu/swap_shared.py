@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Two pairs of processes that share tensors through torch.multiprocessing take turns on one GPU:
-memory of cudaMalloc, so CUDA's handles, which gpurota stands in for in a swap lease.
+"""Two pairs of processes that share tensors through torch.multiprocessing take turns on one GPU.
+The shared memory is cudaMalloc's, so it is shared by CUDA's IPC handles. gpurota replaces these
+handles in a swap lease.
 
     swap_shared.py GPUROTA [--capacity 16G] [--memory-gib 8] [--shared-mib 1536] [--steps 150]
 
-In each pair a process makes a tensor, its partner opens it, and both change it in turn and look at
-all of it; the partner shares one of its own, in the other direction. Both hold memory beside, which
-moves. Prints one line of JSON: wrong words, evictions, what stays on the GPU for having been
-shared. The daemon runs already; the caller may set a GPU.
+In each pair a process makes a tensor, its partner opens it, and both change it in turn and check
+all of it; the partner also shares a tensor of its own in the other direction. Both hold other
+memory, which moves. Prints one line of JSON: wrong words, evictions, and the bytes that stay on the
+GPU because they were shared. A daemon must be running; the caller must be allowed to set a GPU.
 """
 import argparse
 import json
@@ -23,7 +24,7 @@ WORDS_MIB = (1 << 20) // 4
 
 
 def follow(value, step):
-    """What one round makes of a word of 32 bits."""
+    """The value of a 32-bit word after one round."""
     return ((value + step) * 3 - 1) % 2**32
 
 
@@ -45,12 +46,12 @@ def partner(questions, answers):
     del opened
     torch.cuda.synchronize()
     answers.put("closed")
-    questions.get()  # its own must live until the other has let go of it
+    questions.get()  # keeps its tensor until the partner has closed it
 
 
 def begin_together(out):
-    """Frameworks take seconds to load, and not the same: alone, a pair would be done before the
-    other is there."""
+    """Waits for the other pair. Frameworks take different times to load: without this, one pair
+    could finish before the other begins."""
     out.with_suffix(".ready").touch()
     while len(list(out.parent.glob("shared[01].ready"))) < 2:
         time.sleep(0.01)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Two PyTorch trainings that take turns on one GPU: nothing is lost, and what it costs.
+"""Two PyTorch trainings take turns on one GPU: checks that nothing is lost, and measures the cost.
 
     swap_torch.py GPUROTA [--capacity 16G] [--memory-gib 10] [--steps 300] [--quantum 100ms]
                           [--expandable]
                           [--results DIR]
 
-Trains twice without gpurota (the losses must agree, else the comparison is void), then two
-trainings at the same time, each in a swap lease, on a capacity that only one of them fits: their
-losses must be those of the first, bit for bit. Both hold memory beyond the model's, fill it once
-and look at it at the end. With --expandable PyTorch maps its memory itself
+Trains twice without gpurota (the losses must agree, or the comparison is void). Then runs two
+trainings at the same time, each in a swap lease, with a capacity that only one of them fits: their
+losses must be those of the first run, bit for bit. Both hold memory beyond the model's, fill it
+once and check it at the end. With --expandable, PyTorch maps its memory itself
 (expandable_segments:True). Prints one line of JSON: losses that differ, evictions, bytes and
-seconds. The daemon runs already; the caller may set a GPU (an administrator).
+seconds. A daemon must be running; the caller must be allowed to set a GPU (an administrator).
 """
 import argparse
 import json
@@ -24,8 +24,8 @@ import time
 
 
 def train(out, steps, gib, graph):
-    """One training: its losses as hexadecimal floats, one a line, and "kept" if what it held is
-    unchanged."""
+    """Runs one training. Writes its losses as hexadecimal floats, one a line, and "kept" if the
+    other memory that it held is unchanged."""
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     import torch
     torch.manual_seed(7)

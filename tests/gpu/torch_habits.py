@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What PyTorch programs do, bare, under a limit and in turns: the same must come out.
+"""Checks that PyTorch programs compute the same bare, under a limit and in turns.
 
     torch_habits.py GPUROTA [--results DIR] [--only CASE,CASE] [--allocators
     native,expandable,async]
 
-For each of PyTorch's three allocators the cases below run bare, and then at the same time in a
-slice and in two swap leases that do not fit together, so that each of these loses its memory again
-and again. Each case gives a text that must be the same in all. Prints a line of JSON for each
-allocator. The daemon runs already; the caller may set a GPU (an administrator).
+For each of PyTorch's three allocators, the cases below run bare, and then at the same time in a
+slice and in two swap leases that do not fit together, so that each of these is evicted repeatedly.
+Each case gives a text that must be the same in all runs. Prints a line of JSON for each allocator.
+A daemon must be running; the caller must be allowed to set a GPU (an administrator).
 """
 import argparse
 import hashlib
@@ -52,7 +52,8 @@ def run_threads(count, work):
 
 
 def memory_is_asked_about_in_captures():
-    """By the capturing thread, and by others all the time: CUDA, NVML, PyTorch's own figures."""
+    """The capturing thread, and other threads all the time, query the memory: by CUDA, NVML and
+    PyTorch."""
     import torch
     import pynvml
     pynvml.nvmlInit()
@@ -118,8 +119,8 @@ def threads_of_cusparse():
     def work(number):
         stream = torch.cuda.Stream()
         torch.cuda.synchronize()
-        # The stream still reads what the loop lets go of first: without this word of PyTorch's,
-        # cudaMallocAsync may give it to another thread meanwhile. (So it does bare, too.)
+        # The stream still reads memory that the loop frees first. Without record_stream(),
+        # cudaMallocAsync may give that memory to another thread meanwhile, also without gpurota.
         results[number].record_stream(stream)
         with torch.cuda.stream(stream):
             for _ in range(300):
@@ -134,8 +135,8 @@ def threads_of_cusparse():
 
 
 def threads_at_the_limit():
-    """Each takes what it can get and lets go of it again; a refusal is no failure, a wrong byte
-    is."""
+    """Each thread allocates as much as it can and frees it again. A refusal is no failure; a wrong
+    byte is."""
     import torch
     refused = [0]
 
@@ -161,7 +162,7 @@ def threads_at_the_limit():
 
 
 def graphs_of_compiled_code():
-    """torch.compile(mode="reduce-overhead"): CUDA graphs, and pools of theirs."""
+    """torch.compile(mode="reduce-overhead"): CUDA graphs with pools of their own."""
     import torch
     torch.manual_seed(3)
     model = torch.nn.Sequential(torch.nn.Linear(1024, 2048), torch.nn.GELU(),
@@ -206,7 +207,7 @@ def half(queue, answers):
 
 
 def processes_that_share():
-    """torch.multiprocessing by CUDA's IPC handles."""
+    """Shares tensors by torch.multiprocessing, which uses CUDA's IPC handles."""
     import torch
     import torch.multiprocessing as mp
     context = mp.get_context("spawn")
@@ -230,8 +231,8 @@ def processes_that_share():
 
 
 def figures_of_pools():
-    """What PyTorch says of its memory is not nonsense. The allocator's own figures differ by what
-    it keeps."""
+    """Checks that PyTorch's figures of its memory are plausible. They are not compared exactly,
+    because the figures of an allocator include memory that it keeps."""
     import torch
     kept = [torch.ones(64 << 18, device="cuda") for _ in range(4)]
     torch.cuda.synchronize()
@@ -244,7 +245,8 @@ def figures_of_pools():
 
 
 def tokens_of_a_language_model():
-    """Greedy, with deterministic kernels: what two runs alone agree on, turns must agree on."""
+    """Greedy decoding with deterministic kernels. If two runs alone agree, runs in turns must agree
+    with them."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
     torch.manual_seed(11)
@@ -266,16 +268,16 @@ CASES = (memory_is_asked_about_in_captures, threads_of_cudnn, threads_of_cuspars
          threads_at_the_limit)
 
 
-# Cases that fail without gpurota, too: with cudaMallocAsync PyTorch aborts where the driver refuses
-# to free memory of a capture, in a destructor; and it shares nothing, which takes three minutes to
-# show.
+# Cases that fail without gpurota, too. With cudaMallocAsync, PyTorch aborts in a destructor where
+# the driver refuses to free memory of a capture. cudaMallocAsync also cannot share memory, which
+# takes three minutes to fail.
 NOT_BARE = {"async": ("memory_is_asked_about_in_captures", "graphs_of_compiled_code",
                       "processes_that_share")}
 
 
 def meet():
-    """Waits for the others who were told of the same folder, so that all are at their limits at one
-    time."""
+    """Waits for the other runs that were given the same folder, so that all reach their limits at
+    the same time."""
     folder, count = os.environ.get("HABITS_MEET"), 3
     if not folder:
         return
@@ -286,7 +288,8 @@ def meet():
 
 
 def run_cases(only):
-    """A line for each case; before and after it, what is held beside must be unchanged."""
+    """Prints a line for each case. Memory that is held beside the cases must be unchanged before
+    and after each."""
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     import torch
     held = [torch.full((256 << 18,), i, dtype=torch.int32, device="cuda") for i in range(24)]
@@ -333,7 +336,7 @@ def compare(options, results, allocator):
                 stderr=err, env=dict(environment, HABITS_MEET=place.name if words else "",
                                      GPUROTA_DEBUG=f"{base}.log" if words else "",
                          TORCHINDUCTOR_CACHE_DIR=f"{base}.cache"))
-    bare = start("bare", [])  # alone: what it uses beside them would be missing from the capacity
+    bare = start("bare", [])  # alone, as its memory would be missing from the capacity
     codes = {"bare": bare.wait()}
     running = {name: start(name, words) for name, words in runs.items()}
     codes.update({name: process.wait() for name, process in running.items()})
@@ -354,7 +357,7 @@ def main():
     parser.add_argument("gpurota")
     parser.add_argument("--only", default="")
     parser.add_argument("--allocators", default="native,expandable,async")
-    # the slice, and one and a half of the two in turns
+    # The slice, and one and a half times one of the two leases that take turns.
     parser.add_argument("--capacity", default="31G")
     parser.add_argument("--quantum", default="200ms")
     parser.add_argument("--results")

@@ -1,5 +1,5 @@
-"""PyTorch under a limit: sees it as the GPU's size, gets its own exception beyond it, goes on
-after.
+"""PyTorch under a limit: it sees the limit as the GPU's size, raises its own exception beyond the
+limit, and continues afterwards.
 
 Prints one JSON object; exits with 1 if something does not hold. LIMIT_MIB: the lease's limit.
 """
@@ -34,7 +34,7 @@ usable = 256 * len(held)
 check(refused, "nothing was refused")
 check(usable + 256 + 1200 > limit, f"only {usable} of {limit} MiB could be had")
 
-# The program goes on: allocated memory works, and freed memory can be had again.
+# The program continues: allocated memory works, and freed memory can be allocated again.
 held[0].fill_(7)
 check(bytes(held[0][-64:].cpu().numpy()) == b"\x07" * 64, "what was written is not there")
 del held

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""unlisted_memory.py: what a real GPU says is in use beside the processes that its driver lists.
+"""unlisted_memory.py: measures the memory that a real GPU reports beyond that of its processes.
 
-Prints `used - sum of listed` of the first GPU in MiB: idle, beside programs that hold memory and
-that allocate all the time, and after a kill -9 of a large one, until its memory is back. The
-reckoning of hidden memory (docs/design/watch.md) takes 10 MiB for each process and ten seconds for
-memory that comes back: this says whether that is right for a driver. Nothing else may run on the
-GPU. Exits 1 if it is not.
+Prints `used - sum of listed` of the first GPU in MiB: idle, beside programs that hold memory,
+beside programs that allocate all the time, and after a kill -9 of a large one, until its memory is
+back. The calculation of hidden memory (docs/design/watch.md) assumes 10 MiB for each process, and
+ten seconds until freed memory is back. This program checks these two numbers for a driver, and
+exits with 1 if one is too small. Nothing else may run on the GPU.
 """
 import ctypes
 import os
@@ -78,7 +78,7 @@ def main():
             time.sleep(0.005)
         print(f"{name}: {min(unlisted):.0f} to {max(unlisted):.0f} MiB beyond idle, in "
               f"{len(unlisted)} readings")
-        # Of a program that allocates meanwhile one reading says nothing.
+        # A single reading says nothing about a program that allocates meanwhile.
         if name != "allocating":
             worst = max(worst, max(unlisted) / len(programs))
         for program in programs:

@@ -1,8 +1,8 @@
 #!/bin/bash
-# watch.sh DIST: the watch on a real GPU. A program without a lease is found with owner and pid;
-# under the policy "stop" it is stopped and nothing else is; a lease's program that dodges the
-# library is charged, found and stopped. Daemons of its own; at most 8 GiB of device memory. Needs
-# PyTorch. Exits with the number of steps that failed.
+# watch.sh DIST: tests the watch on a real GPU. A program without a lease is found with owner and
+# pid; under the policy "stop" that program is stopped and nothing else is; a lease's program that
+# avoids the library is charged, found and stopped. Starts daemons of its own; takes at most 8 GiB
+# of device memory. Needs PyTorch. Exits with the number of steps that failed.
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: watch.sh DIST}")
@@ -14,7 +14,7 @@ daemon='' background=()
 
 gpurota() { "$dist/bin/gpurota" "$@"; }
 events() { gpurota events; }
-found() { # found EXPRESSION: true of some finding f
+found() { # some finding f fulfils the expression
   gpurota status --json | python3 -c "import json,sys; sys.exit(not any($1 for f in json.load(sys.stdin)['findings']))"
 }
 start() { # start CONFIG_LINE…
@@ -56,7 +56,7 @@ step "it is found with its owner, its pid and its memory" within 5 found \
   "f['kind'] == 'unreserved_use' and f['uid'] == $UID and f['processes'][0]['pid'] == $stranger and f['used_bytes'] >= 3000 << 20"
 say "" "found $((($(date +%s%N) - begun) / 1000000)) ms after it said that it holds the memory"
 gpurota status
-# The event waits for the process's command line.
+# The daemon reports the event when it knows the process's command line.
 step "it is told as an event" within 5 sh -c "'$dist/bin/gpurota' events | grep -q finding_begun"
 step "and once" test "$(events | grep -c finding_begun)" = 1
 step "and by default left alone" kill -0 "$stranger"
@@ -77,7 +77,7 @@ sleep 3600 &
 bystander=$!
 background+=("$bystander")
 within 60 grep -q holding "$work/foreign"
-# One's own whole GPU may be used by all one's programs.
+# All programs of one user may use the whole GPU of that user's lease.
 step "another program of the same user may use it too" sh \
   -c "sleep 3; kill -0 $foreign && kill -0 $owner"
 kill -9 "$foreign" 2> /dev/null

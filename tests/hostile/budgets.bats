@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# One user takes as much as it can of what the daemon has for all.
+# One user takes as much as possible of resources that the daemon has for all users.
 
 load ../e2e/helpers
 
@@ -8,13 +8,13 @@ setup() {
   make_folders
   chmod 755 . run
 }
-# Leases of others are there, which nobody here could release.
+# Some leases belong to other users, so nobody here could release them.
 teardown() {
   if [ -n "${DAEMON_PID:-}" ]; then kill_daemon; fi
   end_test
 }
 
-# case_of NAME: of budgets.py.
+# case_of NAME: runs this case of budgets.py.
 case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
 
 

@@ -1,8 +1,8 @@
-"""One user takes as much as it can of what the daemon has for all; others are served all the same.
+"""One user takes as much as possible of the daemon's resources; others must be served all the same.
 
     budgets.py CASE
 
-As root, with a daemon of root's whose limits the case (budgets.bats) has set.
+Runs as root, with a daemon of root's whose limits the case of budgets.bats has set.
 """
 import ast
 import json
@@ -24,7 +24,7 @@ def control():
 
 
 def reserve(count=1):
-    """Leases of whoever calls, and the connection."""
+    """Makes leases of the calling user; returns them, and the connection."""
     connection = control()
     leases = []
     for _ in range(count):
@@ -37,8 +37,8 @@ def reserve(count=1):
 
 
 def greet(lease, kept):
-    """The status that a new tenant is answered, None if it is hung up on; its connection goes to
-    `kept`."""
+    """The status that the daemon sends to a new tenant, or None if it closes the connection. The
+    connection is added to `kept`."""
     tenant = Tenant()
     tenant.connect()
     answer = tenant.hello(lease)
@@ -47,14 +47,14 @@ def greet(lease, kept):
 
 
 def is_served(lease):
-    """Somebody with a lease can ask, and have a program under it."""
+    """Whether a user with a lease can ask, and have a program under the lease."""
     assert "error" not in control().call("Status")
     return greet(lease, []) == ADMITTED
 
 
 def greetings(leases, processes, stay):
-    """How so many processes, each under all the leases, were answered; they live on, and stay
-    connected if they are to."""
+    """Starts this many processes, each a tenant of all the leases, and counts the answers. The
+    processes live on; with `stay`, they also stay connected."""
     counts = {}
     for _ in range(processes):
         read, write = os.pipe()
@@ -118,7 +118,7 @@ def resident_mib(pid):
 
 
 def last_note(holder):
-    """The number in the note that a holder hears last."""
+    """The number in the last note that the daemon sends to a holder."""
     holder.socket.settimeout(0.5)
     text = b""
     try:

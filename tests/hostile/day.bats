@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# A day of a hostile user beside a day in a lab: one does at random all that these tests know, for
-# E2E_DAY_SECONDS (30; half an hour is a long one) with the seed E2E_SEED, the other works. No
-# command of the other fails, and no lease or byte of it is lost. How long it waits for answers is
-# told, and nobody is held to it.
+# A day of a hostile user beside a day in a lab. One user does at random all that these tests know,
+# for E2E_DAY_SECONDS (30; half an hour is a long day) with the seed E2E_SEED; the other user works.
+# No command of the other user may fail, and no lease or byte may be lost. The times of answers are
+# reported, but have no limit.
 
 load ../e2e/helpers
 load ../e2e/job_helpers
@@ -11,13 +11,14 @@ setup() {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   make_folders
   chmod 755 . run
-  # The machine is everybody's.
+  # All users may use the simulated machine.
   chmod -R a+rwX "$GPUROTA_SIM_DIR"
-  # The memory of the machine is what a site divides; this is about everything else.
+  # A limit for the hostile user: sites divide memory by limits, and this test is about everything
+  # else.
   printf '%s\n' '[limits.user.54001]' 'memory = "1G"' >gpurota.toml
   start_daemon
   learn_context_cost
-  # One of two programs has room, without the context of the other.
+  # The capacity fits one of two programs, without the context of the other.
   gpurota set --gpu-ids 1 --capacity 1200M --quantum 200ms
   DAYS=0
 }
@@ -27,7 +28,7 @@ teardown() {
   end_test
 }
 
-# must COMMAND…: of the one who works, who sees what it said if it fails.
+# must COMMAND…: runs as the user who works, and shows the output of the command if it fails.
 must() { as_nobody "$@" >said 2>&1 || { echo "failed: $*" && cat said && return 1; }; }
 starts() { # FILE COMMAND…
   local file=$1
@@ -54,7 +55,7 @@ in_the_queue() {
   ended_well first "$first"
 }
 
-# shellcheck disable=SC2154 # of job_helpers
+# shellcheck disable=SC2154 # job_helpers sets machine
 as_a_job() {
   must gpurota job add "day$DAYS" --gpu-ids 0 --memory 1G \
     --restart no "${machine[@]}" -- "$PROGRAM" info
@@ -62,7 +63,7 @@ as_a_job() {
   must gpurota job remove "day$DAYS"
 }
 
-# Each program reads back what it wrote, wherever its memory was meanwhile.
+# Each program reads back what it wrote, wherever its memory was in between.
 in_turns() {
   local one two file
   starts one env PROBE_BUFFERS=32 gpurota run --gpu-ids 1 \
@@ -101,8 +102,8 @@ in_turns() {
   MALLORY=$(cat mallory) ALICE=$(cat alice)
   kill -0 "$daemon"
   says gpurotad.log 'lease made .*uid=54001'
-  # Everything that the hostile user left behind ends; reservations of that user may be there until
-  # then.
+  # Everything that the hostile user left behind ends; until then the user may still have
+  # reservations.
   gpurota release --all-users --yes >/dev/null 2>&1 || true
   wait_until no_leases
   wait_until memory_is_back

@@ -1,10 +1,10 @@
-"""A day in a lab: what a hostile user does all day, and one who looks what that costs another.
+"""A day in a lab: what a hostile user does all day, and a user who measures what that costs others.
 
-    day.py mallory SECONDS SEED    at random, all that these tests know; says how often it did what
-    day.py alice SECONDS           asks how things stand, and grows and shrinks; says how long that took
+    day.py mallory SECONDS SEED    does at random all that these tests know; prints the counts
+    day.py alice SECONDS           asks for the status, grows and shrinks; prints how long that took
 
-As root, with a daemon of root's; each becomes its user, and the second is nobody, who has an
-account and so can have jobs.
+Runs as root, with a daemon of root's. Each of the two becomes its user. The second user is nobody,
+who has an account, and so can have jobs.
 """
 import os
 import random
@@ -24,9 +24,9 @@ NOBODY = 65534
 GROW, QUERY = 3, 7
 MIB = 1 << 20
 LEAST = 160 * MIB  # a context takes 128
-SUCCEEDED = 3  # the exit code of an attack that was given what is another's
+SUCCEEDED = 3  # the exit code of an attack that got something of another user
 NOTE = "\x1b[2J\u202e" + "n" * 1000
-# On the first GPU, as the other user has the second for turns of a size that is known.
+# Reservations are on the first GPU, because the other user measures turns on the second one.
 RESERVATION = {"kind": "reservation", "memory": {"bytes": LEAST}, "gpu_ids": ["0"], "seconds": 60,
                "note": NOTE}
 
@@ -38,7 +38,8 @@ def control():
 
 
 def pipelined(method, count, **parameters):
-    """A connection with so many questions on it of which no answer is read, as many as it takes."""
+    """A connection with up to `count` pipelined questions, as many as fit, of which no answer is
+    read."""
     connection = control()
     connection.socket.setblocking(False)
     try:
@@ -57,7 +58,7 @@ def send(tenant, kind, body):
     tenant.socket.send(struct.pack("<HHI", kind, 0, 7) + body)
 
 
-# The actions of a hostile user, each for a second or so, in a process group of its own.
+# The actions of a hostile user. Each runs for about a second, in a process group of its own.
 
 def connections(chance):
     kept = []
@@ -106,7 +107,7 @@ def reports(chance):
 
 
 def examinations(chance):
-    """What takes the daemon long to answer, as fast as it does."""
+    """Sends, as fast as possible, calls that take the daemon long to answer."""
     while True:
         kept = [pipelined("Doctor", 50) for _ in range(10)]
         kept += [pipelined("History", 20, points=1000) for _ in range(10)]
@@ -114,7 +115,8 @@ def examinations(chance):
 
 
 def strangers(chance):
-    """Programs without a lease that ask for one and leave, from the end of a deep tree."""
+    """Programs without a lease, at the end of a deep tree of processes, ask for a lease and
+    leave."""
     for _ in range(chance.randrange(200)):
         if os.fork():
             time.sleep(3600)
@@ -127,7 +129,7 @@ def strangers(chance):
 
 
 def deep(chance):
-    """Questions about processes at the end of a deep tree."""
+    """Asks about processes at the end of a deep tree."""
     _, pids = deep_tree(60, depth=chance.randrange(1, 200), own_group=False)
     lease = int(reservation(control())["parameters"]["lease"]["lease_id"][1:])
     tenant = Tenant()
@@ -145,7 +147,7 @@ def holders(chance):
     for holder in kept:
         holder.socket.setblocking(False)
         try:
-            holder.socket.send(b" " * 100000)  # behind a call that is not over
+            holder.socket.send(b" " * 100000)  # after a call that is not complete
         except OSError:
             pass
     for i in range(300):
@@ -155,7 +157,7 @@ def holders(chance):
 
 
 def messages(chance):
-    """Questions at full speed from many programs; some read no answer."""
+    """Many programs ask at full speed; some read no answer."""
     lease = int(reservation(control())["parameters"]["lease"]["lease_id"][1:])
     for _ in range(6):
         if os.fork() == 0:
@@ -204,20 +206,20 @@ def queue(chance):
 
 
 def takes_turns():
-    """A tenant of a new lease that takes turns on the first GPU."""
+    """Makes a tenant of a new lease that takes turns on the first GPU."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")
     reply = control().call("Acquire", request=dict(RESERVATION, swap=True))
     return SwapTenant(int(reply["parameters"]["lease"]["lease_id"][1:]))
 
 
 def lies(chance):
-    """A new program that says that far more of its memory is out, or on the GPU, than there is."""
+    """A new tenant claims to have far more memory on the GPU or in host memory than there is."""
     turns.lie(takes_turns(), chance.choice((75 << 30, 1 << 62, 300 * MIB)),
               chance.choice(("out", "resident")))
 
 
 def silent(chance):
-    """Programs that keep their turn, each in another way."""
+    """Programs keep their turn, each in another way."""
     how = chance.choice(("silent", "busy", "fails", "returns"))
     if os.fork() == 0:
         turns.keep(takes_turns(), 100 * MIB, how)
@@ -225,7 +227,7 @@ def silent(chance):
 
 
 def bookings(chance):
-    """Slices that are booked for soon and for long after, claimed as soon as they can be."""
+    """Books slices for soon and for much later, and claims each as soon as possible."""
     asker = control()
     while True:
         times = [time.gmtime(time.time() + chance.choice((1, 2, 3600, 86400 * 6)))
@@ -238,7 +240,7 @@ def bookings(chance):
 
 
 def lists(chance):
-    """Everything that can be asked for, by many connections that read little of it."""
+    """Asks for every list there is, on many connections that read little of the answers."""
     request = dict(memory={"bytes": LEAST}, gpus=2)
     plain = ("ListTurns", "ListRequests", "ListBookings", "ListJobs", "ListFillers", "GetLimits",
              "ShowConfig",
@@ -251,7 +253,7 @@ def lists(chance):
 
 
 def others(chance):
-    """What is another user's: to be ended, changed, cancelled or taken over."""
+    """Tries to end, change, cancel or take over what belongs to another user."""
     asker = control()
     pod = {"namespace": "x", "name": "x", "container": "x"}
     deeds = (("Release", {}), ("Update", {"seconds": 1}), ("Update", {"pod": pod}),
@@ -275,14 +277,15 @@ ATTACKS = (connections, unread, garbage, leases, reports, examinations, stranger
 
 
 def attack(which, seed):
-    """One of them in a group of processes that is killed after a while, whatever it is doing."""
+    """Runs one attack in a process group of its own, which is killed after a while in the middle of
+    anything."""
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
         try:
             which(random.Random(seed))
         except (OSError, TypeError, KeyError, SystemExit):
-            pass  # it was hung up on, or refused
+            pass  # the daemon refused the attack, or closed its connection
         except AssertionError:
             traceback.print_exc()
             os._exit(SUCCEEDED)
@@ -291,12 +294,12 @@ def attack(which, seed):
     try:
         os.setpgid(pid, pid)
     except OSError:
-        pass  # it has done so, or ended
+        pass  # the child has set its group itself, or has ended
     return pid
 
 
 def end(pid):
-    """Whether it was given what is another's."""
+    """Ends an attack. Returns whether the attack got something of another user."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -340,7 +343,7 @@ class Times:
 
 
 def grow(tenant, returned):
-    """Of 1 MiB, in exchange for what it had. An answer, whatever it says of others' requests."""
+    """Requests 1 MiB in exchange for the memory of the last request; there must be an answer."""
     answer = tenant.ask(GROW, struct.pack("<IIQQQ", 0, 0, returned, MIB, MIB))
     assert answer is not None, "the connection of a program has ended"
     kind, _, _, _, status, granted = struct.unpack_from("<HHIIIQ", answer[0])
@@ -363,7 +366,7 @@ def alice(seconds):
         assert lease in str(status["parameters"]["leases"]), "the lease is lost"
         granted = growths.measure(lambda: grow(tenant, granted))
         time.sleep(0.02)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what ends with the lease is this program
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of the lease also ends this program
     assert "error" not in asker.call("Release", lease_id=lease)
     print(f"{statuses}; {growths}")
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# A question about many processes below a deep tree is answered in pieces, between those of others.
+# A question about many processes below a deep tree is answered in pieces, between answers to
+# others.
 
 load ../e2e/helpers
 

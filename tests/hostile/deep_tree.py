@@ -1,10 +1,10 @@
-"""Tenants ask about processes below a deep tree, several at once, and what they are told is right.
+"""Tenants ask about processes below a deep tree, several at once, and get right answers.
 
     deep_tree.py
 
-As the user of the lease in $GPUROTA_LEASE, which this process is in. Half of those who are asked
-about are below it as well, and below 240 others; the rest are of nobody's lease: the daemon's own,
-and numbers that no process has.
+Runs as the user of the lease in $GPUROTA_LEASE, as a process of that lease. Half of the processes
+in a question are below this process too, and below 240 others. The other half belongs to no lease:
+the daemon itself, and process numbers that are not in use.
 """
 import os
 import signal
@@ -17,13 +17,14 @@ MEMBERS, TENANTS = 21, 8
 
 
 def no_process():
-    """A number that nobody has, nor gets soon."""
+    """A process number that is not in use, and will not be used soon."""
     with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
         return int(file.read()) - 1
 
 
 def answers(tenant, count):
-    """By sequence: who is of the lease. In the order in which they came."""
+    """By sequence number, the processes that belong to the lease, in the order in which the answers
+    came."""
     found = {}
     for _ in range(count):
         kind, _, sequence, number, _ = struct.unpack_from("<HHIII",

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# The system runs short of what the daemon needs, once, at each of its calls (failing_calls.c): a
-# request ends, and nothing else. Here with a stride; E2E_FAILING_STRIDE=1 is every call, which
-# takes an hour or two.
+# The system runs short of a resource, once, at each call of the daemon (failing_calls.c): a request
+# fails, and nothing else. These cases test only every STRIDE-th call; with E2E_FAILING_STRIDE=1
+# they test every call, which takes an hour or two.
 
 load ../e2e/helpers
 
@@ -31,8 +31,7 @@ fail_calls() {
     >>"${E2E_REPORT:-/dev/stdout}"
 }
 
-# begin_with KIND STRIDE: the daemon of the case is killed, and others follow; they end with the
-# case.
+# begin_with KIND STRIDE: kills the daemon of the case and starts others, which end with the case.
 begin_with() {
   DAEMON_PID=
   python3 -B "$BATS_TEST_DIRNAME/failing_calls.py" "$1" "${E2E_FAILING_STRIDE:-$2}" begin \

@@ -1,6 +1,8 @@
-/* Preloaded into gpurotad: the n-th call of a kind fails once, as a system does that has run short. The file
- * $E2E_FAILING_CALLS says which (struct order, failing_calls.py writes it); where a call failed goes to that name with
- * .where behind it. Only the daemon's own calls count: not those of what it starts, nor those that is_of_others() names. */
+/* Preloaded into gpurotad: the n-th call of a kind fails once, as on a system that has run short.
+ * The file $E2E_FAILING_CALLS says which call fails (struct order; failing_calls.py writes it). The
+ * stack of the failed call is written to the file of that name with .where after it. Only the
+ * daemon's own calls count: neither those of programs that it starts, nor those that is_of_others()
+ * names. */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include "../e2e/in_daemon.h"
@@ -30,8 +32,8 @@ enum kind { NOTHING, MEMORY, THREADS, DESCRIPTORS, DISK };
 struct order {
   atomic_int kind;
   atomic_int left;  /* calls of the kind until the one that fails */
-  atomic_int times; /* so many fail, from that one on */
-  atomic_int fired; /* have failed */
+  atomic_int times; /* how many calls fail, from that one on */
+  atomic_int fired; /* how many have failed */
   atomic_int here;  /* the pid of the daemon that has this library */
 };
 
@@ -40,7 +42,7 @@ static pid_t daemon_pid;
 static char where[PATH_MAX];
 static _Thread_local int inside;
 static atomic_int
-    runs; /* main() has begun: what the loader and the runtime need before it is not the daemon's */
+    runs; /* main() has begun; earlier calls are the loader's or the runtime's, not the daemon's */
 
 static void* next(const char* name) {
   void* const function = dlsym(RTLD_NEXT, name);
@@ -52,10 +54,10 @@ __attribute__((constructor)) static void begin(void) {
   const char* const place = getenv("E2E_FAILING_CALLS");
   if (!place || !is_daemon()) return;
   daemon_pid = getpid();
-  unsetenv("LD_PRELOAD"); /* what it starts is not to be disturbed */
+  unsetenv("LD_PRELOAD"); /* programs that the daemon starts run without this library */
   (void)snprintf(where, sizeof where, "%s.where", place);
   void* frames[4];
-  (void)backtrace(frames, 4); /* loads what it needs now, while nothing fails */
+  (void)backtrace(frames, 4); /* loads its library now, while nothing fails */
   const int fd = open(place, O_RDWR | O_CLOEXEC);
   if (fd < 0) return;
   void* const mapped = mmap(NULL, sizeof *order, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -65,8 +67,9 @@ __attribute__((constructor)) static void begin(void) {
   atomic_store(&order->here, daemon_pid);
 }
 
-/* Of the simulated driver; or what the C library allocates once and uses without a look at whether it has it (2.33 to 2.39 at least, in
- * __nss_database_get at a process's first question about accounts): nothing that the daemon does would help. */
+/* Whether a call belongs to the simulated driver, or is an allocation that the C library makes once
+ * and uses without checking for failure (at least in 2.33 to 2.39, in __nss_database_get at a
+ * process's first question about accounts). The daemon could not handle a failure of either. */
 static int is_of_others(void* const* frames, int count) {
   for (int i = 0; i < count; ++i) {
     Dl_info info;
@@ -192,7 +195,7 @@ FAIL_OPEN(open)
 FAIL_OPEN(open64)
 FAIL_OPENAT(openat)
 FAIL_OPENAT(openat64)
-/* What open() becomes where the compiler checks it. */
+/* The functions that open() becomes where the compiler checks its arguments. */
 int __open_2(const char* path, int flags) { return open(path, flags); }
 int __open64_2(const char* path, int flags) { return open64(path, flags); }
 int __openat_2(int directory, const char* path, int flags) {
@@ -272,7 +275,7 @@ ssize_t write(int fd, const void* data, size_t size) {
 FAIL_PWRITE(pwrite)
 FAIL_PWRITE(pwrite64)
 
-/* The kernel was asked for it, and says that it did not get it there. */
+/* As the kernel reports data that it could not write to the disk. */
 static int not_there(void) {
   errno = EIO;
   return -1;

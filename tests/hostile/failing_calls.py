@@ -1,16 +1,16 @@
-"""The n-th call of a kind fails in the daemon, for n = 1, 2, 3, … over pieces of its life: nothing
-but the request ends.
+"""The n-th call of a kind fails in the daemon, for n = 1, 2, 3, … in each of some scenarios
+("pieces"): only the request may fail, and nothing else.
 
     failing_calls.py KIND STRIDE [PIECE…]
     failing_calls.py KIND STRIDE begin DAEMON…
 
-As root, with a daemon that was started with failing_calls.c and the file $E2E_FAILING_CALLS. For
-each piece and n: the piece with the failure, where every call may be refused; then what the
-bystanders have; then the piece without one, which must work. A piece is over when it needs fewer
-calls than n. Prints the n's.
+Runs as root, with a daemon that was started with failing_calls.c and the file $E2E_FAILING_CALLS.
+For each piece and n: runs the piece with the failure, where every call may be refused; checks that
+the bystanders have lost nothing; and runs the piece without a failure, which must work. A piece is
+done when it needs fewer calls than n. Prints the tested values of n.
 
-With `begin` it is the daemon that begins: it is killed, and the next one, DAEMON…, takes up what
-there is, or ends and says so; then the one after it does.
+With `begin`, the start of a daemon is tested: the daemon is killed, and the next one, DAEMON…,
+restores all leases, or ends and says why; then the one after it restores them.
 """
 import mmap
 import os
@@ -33,11 +33,11 @@ QUERY = 7
 
 
 class Refused(Exception):
-    """The daemon did not do it, and said so or hung up."""
+    """The daemon did not carry out a call: it refused it, or closed the connection."""
 
 
 class Failing:
-    """The file by which the daemon is told what fails."""
+    """The file that tells the daemon which call fails."""
 
     def __init__(self, path):
         with open(path, "r+b") as file:
@@ -48,7 +48,7 @@ class Failing:
         self.memory[0:4] = struct.pack("i", KINDS[kind])
 
     def disarm(self):
-        """How many calls have failed."""
+        """Stops the failures. Returns how many calls have failed."""
         self.memory[0:4] = struct.pack("i", 0)
         return ORDER.unpack(self.memory[:])[3]
 
@@ -77,7 +77,8 @@ def ask(method, connection=None, **parameters):
 
 
 def ask_on(method, **parameters):
-    """Also when what had its name is not gone yet: its removal is written down when that can be."""
+    """Retries while the old object of that name is not gone yet: its removal is stored only when
+    the disk allows."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -89,7 +90,7 @@ def ask_on(method, **parameters):
 
 
 def tell(*arguments):
-    """A command of the CLI."""
+    """Runs a command of the CLI."""
     done = subprocess.run(["gpurota", *arguments], capture_output=True, text=True, check=False,
                           timeout=60)
     if done.returncode != 0:
@@ -104,7 +105,7 @@ def until(what, condition):
         time.sleep(0.005)
 
 
-# Pieces of life.
+# The pieces.
 
 def reserved(**more):
     return ask("Acquire",
@@ -113,7 +114,7 @@ def reserved(**more):
 
 
 def lease():
-    """A lease that is asked for, changed, asked about and given back."""
+    """A lease is made, changed, queried and released."""
     mine = reserved(note="mine", command=["a", "b"])
     ask("Update", lease_id=mine, note="another", memory={"bytes": 320 * MIB}, seconds=900)
     ask("GetEnvironment", lease_id=mine)
@@ -121,7 +122,7 @@ def lease():
 
 
 def held():
-    """One that is held by its connection, and goes with it."""
+    """A lease is held by its connection, and ends with it."""
     connection = control()
     mine = ask("Acquire", connection,
                request=dict(gpu_ids=["1"], memory={"bytes": 256 * MIB}))["lease"]["lease_id"]
@@ -135,7 +136,7 @@ def run():
 
 
 def in_child(work):
-    """What another process comes to: nothing, or why it was refused."""
+    """Runs work() in another process. Raises Refused, with the reason, if work() returned one."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -163,7 +164,7 @@ def be_tenant(of):
 
 
 def tenant():
-    """A program under a lease, as the daemon sees it."""
+    """A program runs under a lease, as far as the daemon can tell."""
     mine = reserved()
     in_child(lambda: be_tenant(mine))
     ask("Release", lease_id=mine)
@@ -237,19 +238,21 @@ def be_automatic():
 
 
 def automatic():
-    """A program without a lease, which is given one."""
+    """A program without a lease is given one."""
     in_child(be_automatic)
 
 
 def come():
-    """A user who has never been here runs a program; nothing if it was refused."""
+    """Runs a program as a user whom the daemon has not seen before; returns false if it was
+    refused."""
     return subprocess.run(["gpurota", "run", "--gpu-ids", "1", "--memory", "1G", "--", PROGRAM,
                            "info"], capture_output=True, check=False,
                           timeout=60, cwd="/").returncode == 0
 
 
 def newcomer():
-    """Another user each time: what is read of its processes needs a thread of its own."""
+    """Runs as a new user each time, because reading a new user's processes needs a thread of its
+    own."""
     newcomer.uid += 1
     somebody = Doing(newcomer.uid, come)
     somebody.end()
@@ -262,7 +265,7 @@ PIECES = {piece.__name__: piece for piece in (lease, held, run, tenant, queue, v
                                               filler, automatic, newcomer)}
 
 
-# Those who are there all the time.
+# Leases, programs and a job that exist all the time, and must not be affected.
 
 class Bystanders:
     def __init__(self):
@@ -299,7 +302,7 @@ class Bystanders:
 
     @staticmethod
     def seen():
-        """What of the leases does not change by itself."""
+        """The properties of the leases that do not change by themselves."""
         return {l["lease_id"]: (l["uid"], l["kind"], l["state"], l["pid"],
                                 [(g["uuid"], g["limit_bytes"]) for g in l["gpus"]])
                 for l in ask("Status")["leases"]}
@@ -326,12 +329,12 @@ class Bystanders:
                                struct.pack("<II", 0, 0)) is not None, "a tenant was hung up on"
 
     def alone(self):
-        """Nobody else has anything any more."""
+        """Whether only the bystanders have leases, requests, jobs or fillers."""
         return set(self.seen()) == set(self.leases) and not ask("ListRequests")["requests"] and \
             len(ask("ListJobs")["jobs"]) == 1 and not ask("ListFillers")["fillers"]
 
     def clean_up(self):
-        """What a piece has left that was not finished: as its owner would, by asking again."""
+        """Removes what an unfinished piece has left, by asking again, as its owner would."""
         for lease_id in set(self.seen()) - set(self.leases):
             tried("Release", lease_id=lease_id)
         for request in ask("ListRequests")["requests"]:
@@ -350,7 +353,7 @@ class Bystanders:
 
 
 def tried(method, **parameters):
-    """It may have gone meanwhile."""
+    """Makes a call whose object may be gone already."""
     try:
         ask(method, **parameters)
     except Refused as why:
@@ -358,7 +361,7 @@ def tried(method, **parameters):
 
 
 def disturbed(failing, piece, kind, n, times):
-    """Whether a call failed."""
+    """Runs a piece with failures. Returns whether a call failed."""
     failing.arm(kind, n, times)
     try:
         piece()
@@ -368,7 +371,7 @@ def disturbed(failing, piece, kind, n, times):
 
 
 def rounds(failing, bystanders, kind, name, stride, first):
-    """The n's of a piece."""
+    """Tests a piece for all values of n. Returns these values."""
     piece, n, tried_n = PIECES[name], first, []
     while True:
         try:
@@ -388,14 +391,14 @@ def rounds(failing, bystanders, kind, name, stride, first):
 
 
 class Daemons:
-    """One after the other, each killed by the next."""
+    """Daemons one after the other; each is killed before the next one starts."""
 
     def __init__(self, command):
         self.command = command
         self.process = None
 
     def begin(self):
-        """Whether it serves; if not it has ended, and said why."""
+        """Starts the next daemon. Returns whether it serves; if not, it has ended and said why."""
         if self.process:
             self.process.kill()
             self.process.wait()
@@ -417,7 +420,7 @@ class Daemons:
 
 
 def beginnings(failing, bystanders, kind, stride, first, daemons):
-    """The n's of a daemon that begins."""
+    """Tests the start of a daemon for all values of n. Returns these values."""
     n, tried_n, refused = first, [], 0
     while True:
         try:
@@ -440,7 +443,7 @@ def beginnings(failing, bystanders, kind, stride, first, daemons):
 
 
 def spans(numbers, stride):
-    """1-38, 40: of a sorted list."""
+    """A sorted list of numbers as text, such as "1-38, 40"."""
     found = []
     for n in numbers:
         if found and n - found[-1][1] == stride:
@@ -451,7 +454,7 @@ def spans(numbers, stride):
 
 
 def open_machine():
-    """Other users have the simulated machine too."""
+    """Lets other users use the simulated machine too."""
     place = os.environ["GPUROTA_SIM_DIR"]
     os.chmod(place, 0o755)
     for name in os.listdir(place):
@@ -463,7 +466,8 @@ def main():
     kind, stride, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:] or list(PIECES)
     failing, bystanders = Failing(os.environ["E2E_FAILING_CALLS"]), Bystanders()
     first = int(os.environ.get("E2E_FAILING_FIRST", "1"))
-    assert failing.here() == bystanders.daemon, "the daemon was started without failing_calls.c: nothing would fail"
+    assert failing.here() == bystanders.daemon, (
+        "the daemon was started without failing_calls.c: nothing would fail")
     try:
         if names[0] == "begin":
             os.kill(bystanders.daemon, signal.SIGKILL)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Files that commands write where somebody else waits for them: nobody reads a token in one, nor
-# puts another file in its place.
+# Commands write files into folders where another user prepares files of the same names: nobody else
+# may read a token in one, or replace the file by another.
 
 load ../e2e/helpers
 
@@ -13,7 +13,7 @@ setup() {
 teardown() { end_test; }
 
 MALLORY=(setpriv --reuid 65533 --regid 65533 --clear-groups)
-# waits FILE: as her makes it, keeps it open, and prints what comes into it.
+# waits FILE: makes the file as Mallory, keeps it open, and prints what is written into it.
 waits() {
   PYTHONPATH=$BATS_TEST_DIRNAME python3 -B -c '
 import os, sys, time, users
@@ -33,7 +33,7 @@ while True:
   run -1 gpurota container-args web --env-file shared/x.env
   [[ $output = *"cannot write"*"others may write to"*"a folder of your own"* ]]
   [ ! -e shared/x.env ]
-  # Nor to one in a folder of hers, which she could put another in the place of.
+  # A token is not written either to a folder inside of hers, which she could replace by another.
   mkdir -p hers/inner
   chown 65533 hers
   run -1 gpurota container-args web --env-file hers/inner/x.env

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The peer of a connection is the process that made it, and no later one that has its number.
+# The peer of a connection is the process that made it, not a later process with the same number.
 
 load ../e2e/helpers
 
@@ -9,7 +9,7 @@ setup() {
 }
 teardown() { end_test; }
 
-# in_pid_namespace CASE: of stale_peer.py. All that it leaves ends with the namespace.
+# in_pid_namespace CASE: runs a case of stale_peer.py. All its processes end with the namespace.
 in_pid_namespace() {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   if ! unshare -pf --mount-proc -- sh -c 'echo 1000 >/proc/sys/kernel/ns_last_pid' 2>/dev/null; then

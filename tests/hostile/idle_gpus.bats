@@ -16,9 +16,10 @@ teardown() {
 
 as_mallory() { setpriv --reuid 54001 --regid 54001 --clear-groups "$@"; }
 as_alice() { setpriv --reuid 54002 --regid 54002 --clear-groups "$@"; }
-# waiting N: so many requests wait.
+# waiting N: N requests wait.
 waiting() {
-  [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
+  [ "$(gpurota queue --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
 }
 
 @test "a booking of all GPUs far ahead keeps nobody without a time limit from an idle machine" {
@@ -52,9 +53,9 @@ waiting() {
   wait_until holds "len(leases) == 1"
   for i in 1 2 3; do in_background "never$i" as_mallory gpurota run --gpus "$all" -- true; done
   wait_until waiting 3
-  # Before, three such requests relieved each other, and this waited for ever.
+  # In earlier versions three such requests relieved each other, and this request waited forever.
   as_alice timeout 60 gpurota run --gpu-ids 1 --memory 1G -- echo served | grep -x served
-  # The clock is the GPU's: whoever comes next does not wait anew.
+  # The time of keep_free_gpus counts for the GPU, so a later request does not wait again.
   as_alice gpurota run --nonblock --gpu-ids 1 -- true
 }
 
@@ -70,5 +71,6 @@ waiting() {
   as_alice gpurota queue --json | python3 -c '
 import json, sys
 request = [r for r in json.load(sys.stdin)["requests"] if r["uid"] == 54002][0]
-assert "requests are ahead of it" not in json.dumps(request), request  # planned, though 189 came before'
+# The request is planned, though 189 came before it.
+assert "requests are ahead of it" not in json.dumps(request), request'
 }

@@ -1,4 +1,4 @@
-"""Users who wait with all the requests that each may have, for GPU 0.
+"""Users wait for GPU 0 with as many requests as each may have.
 
     many_requests.py UID…
 """
@@ -9,7 +9,7 @@ import time
 from users import Doing
 from wire import Control
 
-MOST = 63  # and a lease: a user has 64 of both at a time
+MOST = 63  # plus a lease: a user may have 64 of both together
 waiting = []  # a request ends with its connection
 
 

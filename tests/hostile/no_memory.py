@@ -1,7 +1,7 @@
-"""A daemon whose address space may not grow: it refuses, says why, and keeps what there is; with
-room it serves again.
+"""A daemon whose address space may not grow refuses, says why, and keeps all leases; when it may
+grow again, it serves again.
 
-Run by somebody with a daemon, who is root or has started it.
+Runs as root, or as the user who has started the daemon.
 """
 import resource
 
@@ -12,7 +12,7 @@ FREE = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
 def ask(method, **parameters):
-    """The reply or the error; None where there is none."""
+    """The reply or the error; None if there is neither."""
     connection = Control()
     try:
         connection.connect()

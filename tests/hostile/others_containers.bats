@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A container of another user: what of somebody's lease it can use, see or end. A container is here
-# what engines make of the kernel's parts: a user namespace in which the attacker is root, a pid
+# Tests what another user's container can use, see or end of a user's lease. The container is made
+# as engines make one from the kernel's parts: a user namespace in which the attacker is root, a pid
 # namespace, and a control group with an engine's name for it.
 
 load ../e2e/helpers
@@ -11,7 +11,7 @@ setup() {
   attacker true 2>/dev/null || skip "no user namespace can be made here"
   CGROUPS=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
   chmod 755 . run "$GPUROTA_SIM_DIR"
-  # The simulated driver's files are its user's alone.
+  # Only the user of the simulated driver may access its files by default.
   chmod 666 "$GPUROTA_SIM_DIR"/{state,locks,pids}
   start_daemon
 }
@@ -21,19 +21,20 @@ teardown() {
 }
 
 VICTIM=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-# Root inside, with process numbers of its own.
+# attacker COMMAND…: runs as root of a user namespace, with process numbers of its own.
 attacker() {
-  setpriv --reuid 65533 --regid 65533 --clear-groups unshare --user --map-root-user --fork --pid --mount-proc "$@"
+  setpriv --reuid 65533 --regid 65533 --clear-groups unshare --user --map-root-user --fork --pid \
+    --mount-proc "$@"
 }
 library() { sed -n 1p run/container/ld.so.preload; }
-# claims TOKEN COMMAND…: says that it is in the lease L1, with this token.
+# claims TOKEN COMMAND…: the attacker's command claims to be in the lease L1, with this token.
 claims() {
   attacker env GPUROTA_LEASE=L1 GPUROTA_TOKEN="$1" \
     GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "${@:2}"
 }
 has_processes() { [ "$(counted_processes)" = "$1" ]; }
-# victim_holds: a program of the victim's under the reservation L1, in a group that has an engine's
-# name. VICTIM_PID is it.
+# victim_holds: starts a program of the victim's under the reservation L1, in a control group with
+# an engine's name. VICTIM_PID is the program.
 victim_holds() {
   ID=$(printf 'a%.0s' {1..64})
   OURS=$CGROUPS/gpurota-hostile-$BASHPID
@@ -63,14 +64,14 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   run ! claims "${TOKEN//[0-9]/a}" "$PROGRAM" info
   [[ $output = *"another user's"* ]]
   run ! claims "" "$PROGRAM" info
-  # Not counted any more: the simulated driver takes whom the attacker's pid namespace does not have
-  # for dead.
+  # The victim's program is not counted any more, because the simulated driver takes processes
+  # outside of the attacker's pid namespace for dead.
   kill -0 "$VICTIM_PID"
   holds 'len(leases) == 1'
   "${VICTIM[@]}" gpurota release web
   wait_until no_leases
   run ! claims "$TOKEN" "$PROGRAM" info
-  # The next lease has another one.
+  # The next lease has another token.
   "${VICTIM[@]}" gpurota reserve --memory 1G --for 1h
   run ! claims "$TOKEN" "$PROGRAM" info
   run ! attacker env GPUROTA_LEASE=L2 GPUROTA_TOKEN="$TOKEN" \
@@ -107,8 +108,8 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   wait_until says beside holding
   wait_until knows "$other"
   wait_until knows "$BACKGROUND_PID"
-  # The attacker in the victim's own group is not in the lease; nor is another user's process with
-  # that name of group.
+  # The attacker in the victim's own group is not in the lease, and neither is another user's
+  # process in a group of the same name.
   gpurota ps L1 >members
   run ! grep -qw -e "$BACKGROUND_PID" members
   kill "$other" "$BACKGROUND_PID"
@@ -125,7 +126,10 @@ asks() {
     PYTHONPATH="$BATS_TEST_DIRNAME" python3 -B -c '
 import signal, sys, users, wire
 users.as_user(int(sys.argv[1]))
-tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True); signal.pause()' "$1"
+tenant = wire.Tenant()
+tenant.connect()
+print(*tenant.automatic(), flush=True)
+signal.pause()' "$1"
 }
 
 @test "a control group of one's own with an engine's name is no container of root's engine" {
@@ -133,7 +137,7 @@ tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True)
   ID=$(printf 'a%.0s' {1..64})
   mkdir "$OURS" "$OURS/users" "$OURS/users/libpod-$ID.scope" "$OURS/libpod-$ID.scope" 2>/dev/null ||
     skip "no control group can be made here"
-  # As systemd leaves a part of the tree to each user.
+  # systemd likewise leaves a part of the tree to each user.
   chown 65533 "$OURS/users" "$OURS/users/cgroup.procs"
   chown -R 65533 "$OURS/users/libpod-$ID.scope"
   printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' '[containers]' 'owner = "nobody"' \
@@ -142,8 +146,8 @@ tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True)
   in_background mine asks 65533 "$OURS/users/libpod-$ID.scope"
   wait_until says mine '^0 '
   holds 'len(leases) == 1 and leases[0]["uid"] == 65533'
-  # One of root's engine is the named account's, whose token is not for who is inside as another
-  # user.
+  # A container of root's engine belongs to the named account, and a program of another user inside
+  # does not get that account's token.
   in_background theirs asks 65533 "$OURS/libpod-$ID.scope"
   wait_until says theirs '^0 '
   holds '[lease["uid"] for lease in leases] == [65533, 65534]'
@@ -155,14 +159,14 @@ tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True)
 
 @test "process numbers of another namespace match no process here" {
   victim_holds
-  # In its namespace the attacker has the victim's number.
+  # The attacker has the victim's process number in its own namespace.
   # shellcheck disable=SC2016
   run ! attacker sh -c 'echo "$1" >/proc/sys/kernel/ns_last_pid 2>/dev/null; shift; exec "$@"' sh \
     $((VICTIM_PID - 1)) \
     env GPUROTA_LEASE=L1 GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" \
     LD_PRELOAD="$(library)" "$PROGRAM" info
   wait_until has_processes 1
-  # The attacker's kill ends number 1 of its own namespace, and nobody else.
+  # The attacker's kill ends process 1 of its own namespace, and no other process.
   run ! attacker sh -c 'kill -KILL -1; kill -KILL 1; exit 3'
   kill -0 "$VICTIM_PID"
 }

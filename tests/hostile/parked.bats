@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Connections that nobody has a use for do not stay.
+# Connections that nobody uses are closed.
 
 load ../e2e/helpers
 

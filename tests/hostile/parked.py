@@ -1,7 +1,6 @@
-"""Connections that are made and say nothing, or nothing that is right: the daemon ends each of
-them.
+"""Connections that send nothing, or nothing valid: the daemon closes each of them.
 
-Run by somebody with a daemon. Prints how long the last lived.
+Runs as any user, with a running daemon. Prints how long the last connection lived.
 """
 import time
 
@@ -9,7 +8,7 @@ from wire import Tenant
 
 KINDS = {"silent": lambda connection: None, "refused": lambda connection: connection.hello(0),
          "asks": lambda connection: connection.automatic()}
-MOST_SECONDS = 15  # the daemon's patience is 10
+MOST_SECONDS = 15  # the daemon waits for 10
 
 
 def main():

@@ -1,11 +1,11 @@
-"""A connection outlives the process that made it, and its number is another's now: nobody is taken
-for that one.
+"""A connection outlives the process that made it, and another process gets the number of that one:
+the daemon must not take the new process for the peer.
 
     stale_peer.py CASE DAEMON…
 
-Inside a pid namespace of its own, as root; DAEMON… is started there. Mallory parks connections
-whose processes have ended, and the namespace's counter is put back, so that the next processes of
-others get their numbers.
+Runs inside a pid namespace of its own, as root; DAEMON… is started there. Mallory parks connections
+whose processes have ended. Then the counter of the namespace is reset, so that the next processes
+of other users get the same numbers.
 """
 import os
 import subprocess
@@ -25,8 +25,8 @@ def start(uid, *command):
 
 
 def park(kind, use):
-    """Connections of MALLORY's processes that have ended: {pid: connection}. Each has been `use`d
-    while its process lived."""
+    """Makes connections of MALLORY's processes that have ended: {pid: connection}. Each connection
+    was passed to `use` while its process lived."""
     parked = {}
     for _ in range(PARKED):
         connection = kind()
@@ -46,8 +46,8 @@ def park(kind, use):
 
 
 def mallorys(work):
-    """What MALLORY's process, which lives on, gets by `work`; written to a file, as it is another
-    process."""
+    """Runs `work` in a process of MALLORY's that lives on; returns its result, which the process
+    writes to a pipe."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -85,7 +85,7 @@ def no_stranger_is_killed():
 
 
 def owner_of(pid):
-    """None of one that has ended."""
+    """The uid of a process; None if the process has ended."""
     try:
         return os.stat(f"/proc/{pid}").st_uid
     except FileNotFoundError:

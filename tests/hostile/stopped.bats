@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Programs that are stopped while they have what others need.
+# Programs that are stopped while they hold memory that others need.
 
 load ../e2e/helpers
 
@@ -13,13 +13,15 @@ setup() {
 }
 teardown() { end_test; }
 
-# worker NAME SECONDS: somebody who works on 500 MiB, and reads back every byte that was written.
+# worker NAME SECONDS: starts a program that works on 500 MiB, and reads back every byte it has
+# written.
 worker() {
   in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_PROGRAM" compute 500 "$2"
 }
 explained() { gpurota explain "$1" 2>&1 | grep -q "$2"; }
 resident_mib() {
-  gpurota turns --json | python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['leases'][0]['resident_bytes'] >> 20)"
+  gpurota turns --json | python3 -c \
+    "import json, sys; print(json.load(sys.stdin)['gpus'][0]['leases'][0]['resident_bytes'] >> 20)"
 }
 
 @test "a stopped holder loses its lease once its memory has been needed for long" {
@@ -28,7 +30,7 @@ resident_mib() {
   local lease pid
   lease=$(value 'leases[0]["lease_id"]') pid=$(value 'leases[0]["pid"]')
   stop_process "$pid"
-  sleep 3 # nobody needs it
+  sleep 3 # nobody needs its memory
   [ "$(value "leases[0]['lease_id']")" = "$lease" ]
   worker other 8
   wait_until eval 'explained L3 "waits for memory of a stopped process.* it belongs to L2 of .*, which is ended in" || grep -q "^done: .*, 0 wrong$" other'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Tenants of swap leases that lie about what they have, or do not give back what others need.
+# Tenants of swap leases lie about their memory, or do not give back memory that others need.
 
 load ../e2e/helpers
 
@@ -13,17 +13,21 @@ setup() {
 }
 teardown() { end_test; }
 
-# liar NAME here|keep MIB HOW: under a reservation of its own, whose number is in $LIED_FOR.
+# liar NAME here|keep MIB HOW: starts a liar under a reservation of its own, whose number is in
+# $LIED_FOR.
 liar() {
-  LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["lease"]["lease_id"])')
+  LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["lease"]["lease_id"])')
   in_background "$1" python3 -B "$BATS_TEST_DIRNAME/turns.py" "$2" "$LIED_FOR" "$3" "$4"
 }
-# worker NAME SECONDS: somebody who works on 500 MiB, and reads back every byte that was written.
+# worker NAME SECONDS: starts a program that works on 500 MiB, and reads back every byte it has
+# written.
 worker() {
   in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_PROGRAM" compute 500 "$2"
 }
 turns() {
-  gpurota turns --json | python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"
+  gpurota turns --json |
+    python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"
 }
 of_liar() {
   turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_bytes')) for l in gpus[0]['leases'] if l['lease_id'] == '$LIED_FOR'][0]"
@@ -41,7 +45,8 @@ of_liar() {
 
 @test "a new tenant that claims memory on the GPU is not believed" {
   worker honest 6
-  wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"]) >> 20")" -gt 450 ]'
+  wait_until eval \
+    '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"]) >> 20")" -gt 450 ]'
   liar liar here 650 resident
   wait_until says liar said
   [ "$(of_liar)" = 0 ]
@@ -50,7 +55,7 @@ of_liar() {
   [ "$(turns 'gpus[0]["evictions"]')" = 0 ]
 }
 
-keeps() { # keeps HOW: who needs the room gets it, and is told nothing wrong
+keeps() { # a tenant that needs the room gets it, and all reports are true
   liar keeper keep 650 "$1" # beside which the worker never fits
   wait_until says keeper granted
   worker honest 2

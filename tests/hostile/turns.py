@@ -1,10 +1,10 @@
-"""A tenant of a swap lease that holds nothing in the driver, and lies or keeps what it was given.
+"""A tenant of a swap lease that has no memory in the driver, and lies or keeps its grant.
 
-turns.py here LEASE MIB WHERE   says that it has MIB of memory (WHERE: out, or resident with an open gate), prints "said",
-                                and stays
-turns.py keep LEASE MIB HOW     asks for MIB, prints "granted", and then keeps its turn:
-    silent    answers no order                  busy      answers each, and says that its work goes on
-    fails     says that each eviction failed    returns   gives each eviction back as not done
+turns.py here LEASE MIB WHERE   reports MIB of memory (WHERE: out, in host memory; or resident, with
+                                an open gate), prints "said", and stays connected
+turns.py keep LEASE MIB HOW     requests MIB, prints "granted", and then keeps its turn:
+    silent    answers no order                  busy      answers each, and reports unfinished work
+    fails     reports each eviction as failed   returns   gives each eviction back as not done
 """
 import socket
 import struct
@@ -20,7 +20,7 @@ SLOTS = 16
 
 
 class SwapTenant:
-    """What src/abi/wire_swap.h says, for one GPU."""
+    """A tenant that speaks the messages of src/abi/wire_swap.h, for one GPU."""
 
     def __init__(self, lease):
         call = wire.Tenant()
@@ -33,7 +33,7 @@ class SwapTenant:
             sys.exit(f"not welcome: {status}")
         self.call = call
         self.event = socket.socket(fileno=descriptors[1])
-        self.event.setblocking(True)  # the daemon made it otherwise
+        self.event.setblocking(True)  # the daemon made it non-blocking
         self.gate = 0
 
     def say(self, kind, body, sequence=1):
@@ -60,7 +60,7 @@ def lie(tenant, size, where):
     tenant.here(size, size if where == "resident" else 0, 1 if where == "resident" else 0)
     tenant.status(1, 0)
     for kind, _, _ in tenant.messages():
-        if kind == TERMS:  # it has been taken in
+        if kind == TERMS:  # the daemon has accepted the report
             print("said", flush=True)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Answers that nobody reads.
+# A tenant that does not read its answers.
 
 load ../e2e/helpers
 

@@ -1,7 +1,7 @@
-"""A tenant that reads none of its answers, and has several outstanding when its socket is full: it
-is disconnected, once.
+"""A tenant reads none of its answers, and several are outstanding when its socket is full: the
+daemon disconnects the tenant, once.
 
-Run by somebody with a daemon, which says with its second answer that it is the same as before.
+Runs as any user, with a running daemon. The pid in GetInfo shows that it is the same daemon.
 """
 import struct
 import time
@@ -24,7 +24,8 @@ def greet(lease):
 
 
 def is_closed(tenant):
-    """Without reading an answer: by what sending says."""
+    """Whether the daemon has closed the connection, found out by sending, without reading an
+    answer."""
     try:
         send(tenant, QUERY, struct.pack("<II", 0, 0))
         time.sleep(0.001)
@@ -34,7 +35,7 @@ def is_closed(tenant):
 
 
 def capacity(lease):
-    """So many answers fit the socket of one that does not read."""
+    """The number of answers that fit the socket of a tenant that does not read."""
     tenant = greet(lease)
     count = 0
     while not is_closed(tenant):

@@ -1,4 +1,5 @@
-"""Who takes part: two users without accounts, and becoming one of them (as root)."""
+"""The two users of these tests, who have no accounts, and functions to become one of them (as
+root)."""
 import ast
 import os
 import signal
@@ -15,8 +16,8 @@ def as_user(uid):
 
 
 def deep_tree(count, depth=240, own_group=True):
-    """So many processes, all children of one below `depth` others: their process group, to be
-    killed, or the first of them, and their numbers."""
+    """Starts `count` processes, all children of one process below `depth` others. Returns the
+    process group, to be killed, or the first process; and the numbers of the processes."""
     numbers = os.memfd_create("numbers")
     group = os.fork()
     if group == 0:
@@ -38,8 +39,8 @@ def deep_tree(count, depth=240, own_group=True):
 
 
 class Doing:
-    """A process of `uid` that does `work` and then stays, holding what it holds, until end().
-    `said` is what work() returned."""
+    """A process of `uid` that does `work` and then stays, with everything it holds, until end().
+    `said` is the result of work()."""
 
     def __init__(self, uid, work):
         read, write = os.pipe()

@@ -8,7 +8,10 @@ setup() { start_daemon; }
 teardown() { end_test; }
 
 fetch() {
-  python3 -c 'import sys, urllib.request as u; print(u.urlopen("http://127.0.0.1:%s/%s" % (sys.argv[1], sys.argv[2]), timeout=20).read().decode())' "$@"
+  python3 -c '
+import sys, urllib.request as u
+print(u.urlopen("http://127.0.0.1:%s/%s" % (sys.argv[1], sys.argv[2]),
+                timeout=20).read().decode())' "$@"
 }
 answers() { fetch "$PORT" healthz >/dev/null 2>&1; }
 started() { grep -c '^started' unit; }
@@ -22,7 +25,7 @@ started_again() { [ "$(started)" -gt "$1" ]; }
     gpurota-web --listen 127.0.0.1:0
   wait_until says unit '^[0-9]'
   PORT=$(head -n 1 unit)
-  # A --listen that names another address counts; it is said that its port is not kept.
+  # An address of --listen takes effect, and a message says that nobody keeps its port.
   wait_until says unit "gpurota-web.socket listens on 127.0.0.1:$PORT, and --listen says"
   kill_background
   in_background unit sh -c 'exec python3 -B "$@" <stay' sh "$BATS_TEST_DIRNAME/web_port.py" \
@@ -79,7 +82,7 @@ while True:
   wait_until makes_link
   python3 "$client" sign-in "$(cat the_link)" alices >answer
   [ "$(head -n 1 answer)" = 200 ]
-  # Twice as often as all of a user's sessions that the page remembers.
+  # Twice as many sign-ins as the page keeps sessions of a user (src/web/known_sessions.h).
   for _ in {1..64}; do
     setpriv --reuid 65533 --regid 65533 --clear-groups gpurota web --quiet --no-open >hers
     python3 "$client" sign-in "$(cat hers)" mallorys >answer
@@ -87,6 +90,7 @@ while True:
   done
   python3 "$client" call alices ListWebSessions '{}' >answer
   [ "$(head -n 1 answer)" = 200 ]
-  [ "$(gpurota web --list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["sessions"]))')" -le 17 ]
+  [ "$(gpurota web --list --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["sessions"]))')" -le 17 ]
 }
 makes_link() { gpurota web --quiet --no-open >the_link 2>/dev/null; }

@@ -47,7 +47,7 @@ TEST(Automatic, IsOffUnlessTheSiteSwitchesItOn) {
   EXPECT_TRUE(marked(on));
 }
 
-TEST(Automatic, TheProcessThatAsksGetsALeaseByPolicyAndTheSameOneWhenItAsksAgain) {
+TEST(Automatic, ProcessGetsALeaseByPolicyAndTheSameOneOnASecondRequest) {
   RunningDaemon daemon(automatic());
   Asker asker(daemon);
   ASSERT_EQ(asker.child.read_line(), "0 visible 0");
@@ -69,7 +69,7 @@ TEST(Automatic, TheLeaseEndsWithItsLastProcess) {
   EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
 }
 
-TEST(Automatic, ATenantOfItKeepsItWhenTheOneThatAskedIsGone) {
+TEST(Automatic, TenantKeepsTheLeaseAfterTheRequesterHasEnded) {
   RunningDaemon daemon(automatic());
   Asker asker(daemon);
   ASSERT_EQ(asker.child.read_line(), "0 visible 0");
@@ -130,7 +130,7 @@ TEST(Automatic, LeaseOutlivesItsHolderWhenAnotherProcessReconnects) {
   EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
 }
 
-TEST(Automatic, OneForWhomThereIsNoRoomHasNoGpuUnlessTheSiteLetsItGoOn) {
+TEST(Automatic, ProcessWithoutRoomHasNoGpuUnlessTheSiteLetsItContinue) {
   config::Config config = automatic();
   config.automatic.memory = SizeSpec{Bytes(), 75};
   RunningDaemon daemon(config);
@@ -147,7 +147,7 @@ TEST(Automatic, OneForWhomThereIsNoRoomHasNoGpuUnlessTheSiteLetsItGoOn) {
   EXPECT_EQ(fourth.child.read_line(), std::to_string(GPUROTA_UNMANAGED) + " visible ");
 }
 
-TEST(Automatic, OthersThanTheUsersOfThePolicyGoOnWithout) {
+TEST(Automatic, UsersOutsideThePolicyContinueWithoutALease) {
   config::Config config = automatic();
   config.automatic.users = {"nobody-of-this-name", "@no-such-group"};
   RunningDaemon others(config);
@@ -181,7 +181,8 @@ TEST(Automatic, DoctorShowsAutomaticLeases) {
       << said;
 }
 
-// The library in a container names the lease: neither a control group nor an ancestor shows it.
+// The library in a container names the lease, because neither a control group nor an ancestor shows
+// it.
 class Joining : public ::testing::Test {
  protected:
   void reserve(std::optional<SizeSpec> memory) {
@@ -206,7 +207,7 @@ class Joining : public ::testing::Test {
   std::map<std::string, std::string> said_;
 };
 
-TEST_F(Joining, AProgramOfAContainerIsInItsLeaseOfWholeGpusAndEndsWithIt) {
+TEST_F(Joining, ProgramInAContainerJoinsItsLeaseOfWholeGpusAndEndsWithIt) {
   reserve({});
   EXPECT_EQ(said_["GPUROTA_WHOLE"], "1");
   EXPECT_EQ(said_["GPUROTA_TOKEN"].size(), GPUROTA_TOKEN_CHARS);
@@ -235,14 +236,14 @@ TEST_F(Joining, AnotherUserNeedsTheToken) {
   EXPECT_EQ(container.read_line(), status(GPUROTA_UNMANAGED));
 }
 
-TEST_F(Joining, ALeaseWithALimitIsNotJoinedWithoutIt) {
+TEST_F(Joining, ProcessCannotJoinALeaseWithoutItsLimit) {
   reserve(SizeSpec{gib(8), 0});
   EXPECT_EQ(said_.count("GPUROTA_WHOLE"), 0u);
   Child unlimited(joiner(said_["GPUROTA_TOKEN"]));
   EXPECT_EQ(unlimited.read_line(), status(GPUROTA_REFUSED_LEASE));
 }
 
-TEST(Automatic, AQuestionThatIsNoneEndsTheConnection) {
+TEST(Automatic, MalformedRequestEndsTheConnection) {
   RunningDaemon daemon(automatic());
   WireTenant bad(daemon.tenant_socket());
   gpurota_msg_automatic question{};

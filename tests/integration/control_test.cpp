@@ -128,7 +128,7 @@ TEST(Control, RefusalsSayWhatToDo) {
   EXPECT_EQ(daemon.call(proto::Release{}).error().code, Code::kInvalid);
 }
 
-TEST(Control, RequestThatMayWaitIsPossibleButOneTheMachineCannotFillIsNot) {
+TEST(Control, CheckAcceptsARequestThatCanWaitButNotOneTheMachineCannotFill) {
   RunningDaemon daemon;
   const auto check = [&](const proto::CheckRequest& request) { return daemon.call(request); };
   EXPECT_TRUE(check({.request = {.memory = SizeSpec{gib(8), 0}}}));
@@ -150,7 +150,7 @@ TEST(Control, RequestThatMayWaitIsPossibleButOneTheMachineCannotFillIsNot) {
   EXPECT_TRUE(check({.request = {.gpus = 2}})) << "nobody knows";
 }
 
-TEST(Control, WithoutADriverItSaysSoAndFindsItLater) {
+TEST(Control, DaemonReportsAMissingDriverAndFindsItLater) {
   RunningDaemon daemon;
   daemon.stop();
   daemon.probe.set_failure({Code::kUnavailable, 0, "no NVIDIA driver"});
@@ -160,7 +160,7 @@ TEST(Control, WithoutADriverItSaysSoAndFindsItLater) {
   EXPECT_TRUE(eventually([&] { return daemon.call(proto::GetInfo{})->gpus == 1; }));
 }
 
-TEST(Control, AGpuThatDoesNotAnswerHoldsUpNobody) {
+TEST(Control, GpuThatDoesNotAnswerDelaysNobody) {
   RunningDaemon daemon;
   const GpuInfo second = daemon.probe.add_gpu(gib(24));
   daemon.stop();
@@ -172,7 +172,7 @@ TEST(Control, AGpuThatDoesNotAnswerHoldsUpNobody) {
   daemon.probe.unblock();
 }
 
-TEST(Control, ADriverThatHangsHoldsUpNeitherDoctorNorTheEndOfTheDaemon) {
+TEST(Control, HangingDriverDelaysNeitherDoctorNorTheEndOfTheDaemon) {
   RunningDaemon daemon;
   const GpuUuid gpu = daemon.call(proto::Status{})->gpus[0].uuid;
   daemon.probe.block(gpu);

@@ -19,7 +19,7 @@
 namespace gpurota::testing {
 namespace {
 
-// The daemon of one run: after it has killed itself it is started again, and then lives.
+// The daemon of one run. After it has killed itself, it is started again and then stays alive.
 class MortalDaemon {
  public:
   MortalDaemon(int crash_at, bool after) : process_(start(crash_at, after)) {}
@@ -181,7 +181,7 @@ TEST(CrashTest, AKillAtAnyWriteLosesNoLeaseAndInventsNone) {
   }
 }
 
-// The bookings, and those that have begun; empty while the daemon cannot answer.
+// The bookings, and the leases of those that have begun; empty while the daemon cannot answer.
 struct Booked {
   std::size_t bookings = 0;
   std::vector<proto::Lease> leases;

@@ -1,5 +1,5 @@
-// A real daemon on a real store with one scripted GPU, which kills itself (SIGKILL) at its n-th
-// write to the store: crashing_daemon DIRECTORY N before|after. N = 0: never.
+// crashing_daemon DIRECTORY N before|after: a real daemon on a real store with one scripted GPU,
+// which kills itself (SIGKILL) before or after its N-th write to the store. N = 0: never.
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/history/steady_store.h"

@@ -1,5 +1,5 @@
-// Leases of kind filler: a request that needs their GPU gets it when they have ended, and they are
-// shown as being in the way. tests/e2e/fillers.bats tests the programs that the daemon itself runs
+// Leases of kind filler: a request that needs their GPU gets it when they have ended, and until
+// then its reason names them. tests/e2e/fillers.bats tests the programs that the daemon itself runs
 // as fillers.
 #include "running_daemon.h"
 
@@ -77,7 +77,7 @@ TEST_F(FillerTest, ARequestThatWaitsOnlyForAFillerIsRefusedWhenAnotherObstacleCo
   EXPECT_TRUE(daemon.call(proto::ListRequests{})->requests.empty());
 }
 
-TEST_F(FillerTest, AStrangerIsSeenBetweenTheSamples) {
+TEST_F(FillerTest, ProcessWithoutALeaseEndsTheFillerBeforeTheNextRegularSample) {
   fill();
   Child stranger({"sleep", "600"});
   daemon.probe.set_process(gpu, stranger.pid(), mib(300));
@@ -87,7 +87,7 @@ TEST_F(FillerTest, AStrangerIsSeenBetweenTheSamples) {
   EXPECT_EQ(::kill(stranger.pid(), 0), 0) << "it may stay";
 }
 
-TEST_F(FillerTest, ADesktopDoesNotMakeItGo) {
+TEST_F(FillerTest, DesktopProcessDoesNotEndTheFiller) {
   fill();
   Child desktop({"sleep", "600"});
   daemon.probe.set_process(gpu, desktop.pid(), mib(300), true);

@@ -1,5 +1,5 @@
 // The driver and the account database may hang. The daemon serves only after both have answered
-// once, and then neither can block it.
+// once; from then on neither can block it.
 #include "running_daemon.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ class HangingTest : public ::testing::Test {
     daemon.stop();
     daemon.patience = std::chrono::milliseconds(20);
   }
-  // Releases whatever hangs, so that the daemon's threads end.
+  // Releases the driver and the account database, so that the daemon's threads end.
   ~HangingTest() override {
     daemon.probe.unblock();
     daemon.accounts.unblock();
@@ -71,7 +71,7 @@ TEST_F(HangingAccountsTest, ServesNobodyBeforeAdministratorsAndLimitsAreKnown) {
   EXPECT_THAT(refused.error().message, HasSubstr("account database"));
 }
 
-TEST_F(HangingAccountsTest, AReloadWaitsForNothingAndTheOldNamesHoldMeanwhile) {
+TEST_F(HangingAccountsTest, ReloadDoesNotWaitAndOldNamesStayInEffectMeanwhile) {
   daemon.accounts.add_user("somebody", ::getuid(), {});
   daemon.start();
   const proto::Acquire request{{.memory = SizeSpec{gib(3), 0}}};

@@ -46,7 +46,7 @@ TEST(History, UnreadableGpuHasAGapInItsHistory) {
   daemon.probe.set_error(gpu, "it has fallen off the bus");
   ASSERT_TRUE(eventually(
       [&] { return daemon.call(proto::Status{})->gpus.at(0).state == proto::GpuState::kError; }));
-  // Unknown values are not repeated: a second without values comes, and then another.
+  // Unknown values are not repeated: the history gets a second without values, and then another.
   ASSERT_TRUE(eventually([&] {
     const auto history = daemon.call(proto::History{});
     return history && history->gpus.size() == 1 && !history->gpus[0].points.empty() &&
@@ -57,7 +57,7 @@ TEST(History, UnreadableGpuHasAGapInItsHistory) {
   EXPECT_TRUE(eventually([&] { return last_load() == 20; }));
 }
 
-TEST(History, OfALeaseIsThereAfterItsEndAndOfOneThatNeverWasIsEmpty) {
+TEST(History, EndedLeaseKeepsItsHistoryAndAnUnknownLeaseHasNone) {
   RunningDaemon daemon;
   LeaseId id;
   {
@@ -94,7 +94,7 @@ TEST(History, InvalidRangesAreRefused) {
   EXPECT_THAT(refusal({.lease_ids = many}), HasSubstr("too many at once"));
 }
 
-TEST(History, HasNoMorePointsThanAskedForHoweverLongItsTimeIs) {
+TEST(History, HasNoMorePointsThanAskedForWhateverTheRange) {
   RunningDaemon daemon;
   for (const auto span :
        {std::chrono::hours(1), std::chrono::hours(48), std::chrono::hours(9999)}) {

@@ -54,7 +54,7 @@ TEST(Hostile, ReturningMoreThanWasGrantedGainsNothing) {
   EXPECT_EQ(tenant.grow(0, gib(8).count())->status, GPUROTA_OK);
 }
 
-TEST(Hostile, ATenantThatFillsItsPageWithNonsenseIsShownBounded) {
+TEST(Hostile, TenantWithAGarbagePageIsChargedAtMostItsLimit) {
   RunningDaemon daemon;
   const auto lease = daemon.keep_slice(gib(8)).lease;
   WireTenant tenant(daemon.tenant_socket());
@@ -76,7 +76,7 @@ TEST(Hostile, OneUserCannotTakeAllConnections) {
   EXPECT_TRUE(kept.front().call(proto::GetInfo{}));
 }
 
-TEST(Hostile, ACallWithoutEndClosesTheConnection) {
+TEST(Hostile, EndlessCallClosesTheConnection) {
   RunningDaemon daemon;
   auto socket = ipc::connect_unix(daemon.control_socket(), SOCK_STREAM, std::chrono::seconds(5));
   ASSERT_TRUE(socket);
@@ -90,7 +90,7 @@ TEST(Hostile, ACallWithoutEndClosesTheConnection) {
   EXPECT_TRUE(serves(daemon));
 }
 
-TEST(Hostile, AStormOfConnectionsThatSayNothingIsOutlived) {
+TEST(Hostile, ManySilentConnectionsAreSurvived) {
   RunningDaemon daemon;
   for (int i = 0; i < 500; ++i) {
     WireTenant tenant(daemon.tenant_socket());
@@ -145,7 +145,7 @@ class RawClient {
   Fd fd_;
 };
 
-TEST(Hostile, AClientThatAsksWithoutReadingIsReadNoMoreAndOthersAreServed) {
+TEST(Hostile, ClientThatReadsNoAnswersIsNotReadAndOthersAreServed) {
   RunningDaemon daemon;
   const RawClient client(daemon);
   const std::string call = std::string("{\"method\":\"dev.gpurota.GetInfo\"}") + '\0';
@@ -158,7 +158,7 @@ TEST(Hostile, AClientThatAsksWithoutReadingIsReadNoMoreAndOthersAreServed) {
   }
 }
 
-TEST(Hostile, HalfMessagesOfManyConnectionsHoldNobodyUp) {
+TEST(Hostile, HalfMessagesOfManyConnectionsDelayNobody) {
   RunningDaemon daemon;
   std::vector<RawClient> clients;
   for (int i = 0; i < 200; ++i) {
@@ -206,7 +206,7 @@ TEST(Hostile, NameInAMessageDoesNotChangeTheCaller) {
   EXPECT_EQ(status->leases[0].uid, ::geteuid());
 }
 
-TEST(Hostile, DescriptorsThatNobodyAskedForAreNotKept) {
+TEST(Hostile, UnrequestedDescriptorsAreClosed) {
   RunningDaemon daemon;
   const auto open_files = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),

@@ -26,7 +26,7 @@ class LimitsTest : public ::testing::Test {
     ASSERT_EQ(command->read_line(), "waits");
     ASSERT_TRUE(connection->call(proto::Start{lease.lease_id, command->pid(), {}}));
   }
-  // The command requests this much; returns the answer that it prints.
+  // Makes the command request this much; returns the answer that it prints.
   std::string grow(Bytes bytes) {
     command->write_line(std::to_string(bytes.count()));
     return command->read_line();
@@ -45,7 +45,7 @@ class LimitsTest : public ::testing::Test {
   proto::Lease lease;
 };
 
-TEST_F(LimitsTest, AboveASoftLimitTheLeaseIsEndedAfterTheGraceWhereTheSiteSaysSo) {
+TEST_F(LimitsTest, LeaseAboveItsSoftLimitEndsAfterTheGracePeriodIfConfigured) {
   config::Config config = RunningDaemon::quick();
   config.soft_limit.policy = config::SoftLimit::Policy::kStop;
   config.soft_limit.grace = std::chrono::milliseconds(100);
@@ -65,7 +65,7 @@ TEST_F(LimitsTest, LeaseAboveAWarningSoftLimitContinues) {
   EXPECT_EQ(daemon->call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
 }
 
-TEST_F(LimitsTest, AboveAThrottledSoftLimitGrowthComesLaterAndNothingIsRefused) {
+TEST_F(LimitsTest, GrowthAboveAThrottlingSoftLimitIsDelayedAndNotRefused) {
   config::Config config = RunningDaemon::quick();
   config.soft_limit.policy = config::SoftLimit::Policy::kThrottle;
   config.soft_limit.throttle_delay = std::chrono::milliseconds(50);
@@ -98,7 +98,7 @@ TEST_F(LimitsTest, LeaseAboveALoweredLimitEndsAfterTheGracePeriod) {
   EXPECT_TRUE(gone());
 }
 
-TEST_F(LimitsTest, ALoweredLimitCallsBackSlackSoThatItCannotBecomeMemory) {
+TEST_F(LimitsTest, LoweredLimitRecallsHeadroomSoThatItCannotBecomeMemory) {
   RunningDaemon own;
   const proto::Lease mine = own.keep_slice(gib(8)).lease;
   WireTenant tenant(own.tenant_socket());
@@ -107,7 +107,7 @@ TEST_F(LimitsTest, ALoweredLimitCallsBackSlackSoThatItCannotBecomeMemory) {
   ASSERT_TRUE(own.call(proto::Update{mine.lease_id, SizeSpec{gib(4), 0}, {}, {}}));
   const auto first = tenant.next_recall();
   ASSERT_TRUE(first);
-  tenant.answer_recall(*first, 0);  // everything is in use
+  tenant.answer_recall(*first, 0);  // all granted memory is in use
   const auto later = tenant.next_recall();
   ASSERT_TRUE(later) << "what is freed while it is above must not be allocated again";
   tenant.answer_recall(*later, gib(5).count());
@@ -115,7 +115,7 @@ TEST_F(LimitsTest, ALoweredLimitCallsBackSlackSoThatItCannotBecomeMemory) {
 }
 
 // Like a static binary or `env -i`: the process is not a tenant, but NVML lists it.
-TEST_F(LimitsTest, AProcessThatDodgesTheLibraryIsChargedToItsLeaseByAncestry) {
+TEST_F(LimitsTest, ProcessThatBypassesTheLibraryIsChargedByAncestry) {
   begin(RunningDaemon::quick());
   command->write_line("fork");
   const pid_t child = std::stoi(command->read_line());
@@ -129,12 +129,12 @@ TEST_F(LimitsTest, AProcessThatDodgesTheLibraryIsChargedToItsLeaseByAncestry) {
   EXPECT_FALSE(processes->processes[0].tenant);
 }
 
-TEST_F(LimitsTest, AChildThatLivesOnWithoutItsParentsIsStillOfTheLease) {
+TEST_F(LimitsTest, OrphanedChildStaysInTheLease) {
   begin(RunningDaemon::quick());
   command->write_line("orphan");
   const pid_t orphan = std::stoi(command->read_line());
   ASSERT_GT(orphan, 0);
-  // The daemon has seen it below the command, or in its cgroup, before it lost its parent.
+  // The daemon has seen the process below the command, or in its cgroup, before its parent ended.
   daemon->probe.set_process(lease.gpus[0].uuid, orphan, gib(3));
   EXPECT_TRUE(eventually([&] { return daemon->granted() == gib(3); }));
   command->write_line("let go");

@@ -22,7 +22,7 @@ std::vector<proto::Lease> leases_of(const RunningDaemon& daemon) {
   return daemon.call(proto::Status{}).value().leases;
 }
 
-TEST(Pods, HaveALeaseThatNoConnectionHolds) {
+TEST(Pods, PodLeaseNeedsNoConnection) {
   RunningDaemon daemon;
   const auto made = daemon.call(ask_for("kube-1", kToken));
   ASSERT_TRUE(made) << made.error().message;
@@ -32,7 +32,7 @@ TEST(Pods, HaveALeaseThatNoConnectionHolds) {
   EXPECT_EQ(leases_of(daemon).size(), 1u) << "the connection is closed";
 }
 
-TEST(Pods, GetTheSameLeaseForTheSameAllocationAlsoFromTheNextDaemon) {
+TEST(Pods, SameAllocationGetsTheSameLeaseAlsoFromTheNextDaemon) {
   RunningDaemon daemon;
   const auto first = daemon.call(ask_for("kube-1", kToken));
   const auto second = daemon.call(ask_for("kube-1", kToken));
@@ -45,7 +45,7 @@ TEST(Pods, GetTheSameLeaseForTheSameAllocationAlsoFromTheNextDaemon) {
   EXPECT_EQ(leases_of(daemon).size(), 1u);
 }
 
-TEST(Pods, AreNamedWhenThatIsKnown) {
+TEST(Pods, LeaseGetsThePodsNameByAnUpdate) {
   RunningDaemon daemon;
   const auto made = daemon.call(ask_for("kube-1", kToken));
   ASSERT_TRUE(made);
@@ -71,21 +71,21 @@ TEST(Pods, AreNamedWhenThatIsKnown) {
   EXPECT_TRUE(leases_of(daemon).empty()) << "a lease that is over is not made again to be named";
 }
 
-TEST(Pods, AreKnownByTheirTokenAlone) {
+TEST(Pods, PodIsIdentifiedByItsTokenAlone) {
   RunningDaemon daemon;
   const auto made = daemon.call(ask_for("kube-1", kToken));
   ASSERT_TRUE(made);
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(0, kToken), GPUROTA_OK);
   const std::uint64_t number = made->lease.lease_id.value;
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(number, kToken), GPUROTA_OK);
-  // The same user as the lease's: root in one pod is root in all pods.
+  // The uid of the lease is not enough, because root in one pod is root in all pods.
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(number), GPUROTA_REFUSED_LEASE);
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(0), GPUROTA_REFUSED_LEASE);
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(0, std::string(32, '0')),
             GPUROTA_REFUSED_LEASE);
 }
 
-TEST(Pods, ATokenOfAnotherKindOfLeaseNamesNone) {
+TEST(Pods, TokenOfALeaseThatIsNotAPodsIsRefused) {
   RunningDaemon daemon;
   const auto run = daemon.keep_slice(gib(4));
   std::string token;
@@ -96,7 +96,7 @@ TEST(Pods, ATokenOfAnotherKindOfLeaseNamesNone) {
   EXPECT_EQ(WireTenant(daemon.tenant_socket()).hello(0, token), GPUROTA_REFUSED_LEASE);
 }
 
-TEST(Pods, WithAWholeGpuJoinByTheirToken) {
+TEST(Pods, PodWithAWholeGpuJoinsByItsToken) {
   RunningDaemon daemon;
   ASSERT_TRUE(daemon.call(ask_for("kube-1", kToken, std::nullopt)));
   const auto joined = WireTenant(daemon.tenant_socket()).ask_for_lease(0, kToken);
@@ -116,7 +116,7 @@ TEST(Pods, PodDoesNotWaitForAUsedGpu) {
   EXPECT_EQ(leases_of(daemon).size(), 1u);
 }
 
-TEST(Pods, AreNotBoundByTheLimitsOfUsers) {
+TEST(Pods, UserLimitsDoNotApplyToPods) {
   config::Config config = RunningDaemon::quick();
   config.limits.everyone.memory = gib(1);
   config.max_leases_per_user = 1;

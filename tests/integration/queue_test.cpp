@@ -153,7 +153,7 @@ TEST_F(QueueTest, RequestsThatWaitAreServedInTurn) {
   EXPECT_EQ(position, 1) << "it moves up";
 }
 
-TEST_F(QueueTest, ARequestThatDoesNotWaitPassesNobody) {
+TEST_F(QueueTest, NonblockingRequestDoesNotOvertakeTheQueue) {
   daemon.stop();
   daemon.probe.add_gpu(gib(24));
   daemon.start();
@@ -184,7 +184,7 @@ TEST_F(QueueTest, AClosedConnectionLeavesTheQueueAtOnce) {
   EXPECT_TRUE(daemon.store.requests().empty());
 }
 
-TEST_F(QueueTest, TheImpossibleIsRefusedAtOnce) {
+TEST_F(QueueTest, ImpossibleRequestIsRefusedAtOnce) {
   proto::Enqueue call = whole("a");
   call.request.gpus = 2;
   client::Connection connection = daemon.connect();
@@ -205,7 +205,7 @@ TEST_F(QueueTest, CancelledRequestIsNotified) {
   }));
 }
 
-TEST_F(QueueTest, PlacesSurviveTheDaemonAndNobodyJumpsIn) {
+TEST_F(QueueTest, PlacesSurviveARestartAndNobodyOvertakes) {
   const LeaseId taken = reserve();
   WaitingClient second(daemon, whole("b")), third(daemon, whole("c"));
   const RequestId place = second.next().request->request_id;
@@ -223,12 +223,12 @@ TEST_F(QueueTest, PlacesSurviveTheDaemonAndNobodyJumpsIn) {
   second.lease();
 }
 
-TEST_F(QueueTest, AClientServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
+TEST_F(QueueTest, ClientServedWhileDisconnectedGetsThatLeaseOnly) {
   reserve();
   WaitingClient waits(daemon, whole("b"));
   ASSERT_TRUE(waits.next().request);
   daemon.stop();
-  // Meanwhile the reservation has ended.
+  // The reservation has ended while the daemon was stopped.
   auto stored = daemon.store.leases().begin()->second;
   stored.ends = WallTime(1s);
   ASSERT_TRUE(daemon.store.save_lease(stored));
@@ -243,7 +243,7 @@ TEST_F(QueueTest, AClientServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
   EXPECT_EQ(status().leases.size(), 1u);
 }
 
-// After a reboot pids start again, so another process may have the number.
+// After a reboot pids start again, so another process may have the pid of the client.
 TEST_F(QueueTest, ARequestFromBeforeARebootHasNoPlaceAfterIt) {
   reserve();
   WaitingClient waits(daemon, whole("b")), stays(daemon, whole("c"));
@@ -261,7 +261,7 @@ TEST_F(QueueTest, ARequestFromBeforeARebootHasNoPlaceAfterIt) {
   EXPECT_EQ(daemon.store.requests().size(), 1u) << "nor does the daemon after next take it up";
 }
 
-TEST_F(QueueTest, AProcessThatHasTheNumberOfOneThatWaitedDoesNotGetItsPlace) {
+TEST_F(QueueTest, ProcessWithAReusedPidDoesNotGetThePlace) {
   reserve();
   WaitingClient waits(daemon, whole("b"));
   ASSERT_TRUE(waits.next().request);
@@ -302,7 +302,7 @@ TEST_F(ReservationTest, AReservationOutlivesItsConnectionAndADaemonAndEndsAtItsT
   EXPECT_TRUE(eventually([&] { return status().leases.empty(); }));
 }
 
-TEST_F(ReservationTest, OtherProcessesOfItsUserAreCoveredAndExpiryIsVisibleUntilTheyGo) {
+TEST_F(ReservationTest, CoversOtherProcessesOfItsUserAndShowsExpiryUntilTheyEnd) {
   reserve();
   Child program({"sleep", "600"});
   use(program);
@@ -337,8 +337,9 @@ TEST_F(ReservationTest, ReleaseDoesNotEndCoveredProcesses) {
   EXPECT_TRUE(is_running(program.pid()));
 }
 
-// Not even between two samples.
-TEST(GivenBack, AGpuThatItsUsersProgramsStillUseIsGivenToNobody) {
+// The reservation is released between two samples, so the daemon must use what the last sample
+// showed.
+TEST(GivenBack, ReleasedGpuThatIsStillUsedIsGivenToNobody) {
   config::Config config = RunningDaemon::quick();
   config.watch_period = config.watch.idle_period = std::chrono::minutes(5);
   RunningDaemon daemon(config);
@@ -377,7 +378,7 @@ TEST_F(ReservationTest, ForceTakesOverAGpuThatOnesOwnProcessesUse) {
   EXPECT_TRUE(daemon.call(plain));
 }
 
-TEST_F(ReservationTest, CommandsComeAndGoUnderIt) {
+TEST_F(ReservationTest, CommandsStartAndEndUnderAReservation) {
   const LeaseId id = reserve();
   client::Connection connection = daemon.connect();
   Child first({"sleep", "600"}), second({"sleep", "600"});
@@ -399,9 +400,9 @@ TEST_F(ReservationTest, CommandsOfAReservationSurviveADaemonAndEndWithIt) {
   EXPECT_TRUE(command.ended());
 }
 
-TEST_F(ReservationTest, NobodyExtendsOneThatIsWaitedForButCanShortenIt) {
-  // The daemon's own user is an administrator and may do so. The daemon's queue_test tests the rule
-  // itself; this test checks that the end moves.
+TEST_F(ReservationTest, ReservationThatOthersWaitForCanBeShortenedButNotExtended) {
+  // The daemon's own user is an administrator, who may extend and shorten it. The daemon's
+  // queue_test tests the rule itself; this test checks that the end moves.
   reserve();
   proto::Update update;
   update.lease_id = lease.lease_id;

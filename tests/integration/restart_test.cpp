@@ -33,7 +33,7 @@ class RestartTest : public ::testing::Test {
   proto::Lease lease;
 };
 
-TEST_F(RestartTest, LeasesAndWhatTheirTenantsHoldComeBack) {
+TEST_F(RestartTest, LeasesAndTenantMemoryComeBack) {
   RunningDaemon daemon;
   make_lease(daemon);
   {
@@ -55,7 +55,7 @@ TEST_F(RestartTest, LeasesAndWhatTheirTenantsHoldComeBack) {
   EXPECT_EQ(tenant.grow(0, gib(3).count())->status, GPUROTA_REFUSED_LIMIT);
 }
 
-TEST_F(RestartTest, NothingIsGrantedBeforeTheOthersCouldComeBack) {
+TEST_F(RestartTest, NothingIsGrantedBeforeOtherTenantsCouldReconnect) {
   config::Config config = RunningDaemon::quick();
   config.reconnect_grace = std::chrono::milliseconds(300);
   RunningDaemon daemon(config);
@@ -71,7 +71,7 @@ TEST_F(RestartTest, NothingIsGrantedBeforeTheOthersCouldComeBack) {
   comes_back.join();
 }
 
-TEST_F(RestartTest, AfterAnOrderlyEndNobodyWaitsOnceAllAreBack) {
+TEST_F(RestartTest, AfterAnOrderlyEndNobodyWaitsOnceAllHaveReconnected) {
   config::Config config = RunningDaemon::quick();
   config.reconnect_grace = std::chrono::minutes(10);
   RunningDaemon daemon(config);
@@ -110,7 +110,7 @@ TEST_F(RestartTest, ContextSizeSurvivesARestart) {
   EXPECT_EQ(daemon.granted(), mib(300)) << "not what one may take at most";
 }
 
-TEST_F(RestartTest, ACommandThatEndedMeanwhileIsReleased) {
+TEST_F(RestartTest, LeaseOfACommandThatEndedMeanwhileIsReleased) {
   RunningDaemon daemon;
   make_lease(daemon);
   daemon.stop();

@@ -79,7 +79,7 @@ Result<void> RunningDaemon::try_start() {
   auto loop = sys::SdEventLoop::make();
   if (!loop) std::abort();
   loop_ = std::move(*loop);
-  // The daemon is made and destroyed on the thread that runs it.
+  // The daemon is created and destroyed on the thread that runs it.
   std::promise<Result<void>> done;
   thread_ = std::thread([this, &done] {
     ToldProcesses processes(*loop_, host_memory);

@@ -30,7 +30,7 @@ class RunningDaemon {
   static config::Config quick();
   void start();
   Result<void> try_start();  // returns the error of the daemon's start()
-  // Stops as after a crash: the sockets are gone without a message. The store stays.
+  // Stops as after a crash: the sockets are closed without a message. The store stays.
   void stop();
   // Ends as after SIGTERM: in order.
   void finish();
@@ -59,7 +59,8 @@ class RunningDaemon {
   // The host memory that the kernel reports for each process: tests set numbers instead of using
   // memory.
   std::atomic<std::uint64_t> host_memory{gib(1024).count()};
-  std::chrono::milliseconds patience{30000};  // of the next start() with what hangs
+  // How long the next start() waits for a hanging driver.
+  std::chrono::milliseconds patience{30000};
 
  private:
   class SharedProbe;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kKey = 0x5eed;
 
 class SharingTest : public ::testing::Test {
  protected:
-  // Held until the test ends: its end would kill the test's own process.
+  // The lease is held until the test ends: the end of the lease would kill the test's own process.
   std::uint64_t make_lease() {
     proto::Acquire call;
     call.request.swap = true;
@@ -32,7 +32,7 @@ class SharingTest : public ::testing::Test {
     return client.join(make_lease());
   }
 
-  // Like the library: asks again while the daemon tells it to.
+  // Asks again while the daemon says so, as the library does.
   static SwapClient::Opened open(SwapClient& opener, const gpurota_shared_name& name) {
     SwapClient::Opened opened;
     EXPECT_TRUE(eventually([&] {
@@ -47,7 +47,7 @@ class SharingTest : public ::testing::Test {
   RunningDaemon daemon;
 };
 
-TEST_F(SharingTest, AProcessThatOpensMemoryMeetsTheOneThatSharesIt) {
+TEST_F(SharingTest, OpenerOfMemoryIsConnectedWithItsOwner) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(owner, kKey));
   ASSERT_TRUE(join(opener));
@@ -63,7 +63,7 @@ TEST_F(SharingTest, AProcessThatOpensMemoryMeetsTheOneThatSharesIt) {
   }
 }
 
-TEST_F(SharingTest, AProcessThatIsNotThereYetIsToBeAskedAgain) {
+TEST_F(SharingTest, OpenerMustRetryWhileTheOwnerIsNotConnected) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(opener));
   EXPECT_EQ(opener.open(name())->status, GPUROTA_REFUSED_BUSY) << "the daemon is young";
@@ -84,7 +84,7 @@ TEST_F(SharingTest, ATenantThatDoesNotReadAnswersIsDisconnected) {
   EXPECT_TRUE(opener.hung_up());
 }
 
-// Closing the descriptor could block forever: a file on a FUSE mount of the sender.
+// The sender's descriptor may be a file on a FUSE mount, which would block a close forever.
 TEST_F(SharingTest, DescriptorsSentByATenantAreNotReceived) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(join(tenant, kKey));

@@ -1,5 +1,5 @@
 // How much the daemon does for a call before it returns to its loop, counted in steps
-// (base/steps.h). So a user who calls at full speed delays others by no more than that, on any
+// (base/steps.h). A user who calls at full speed delays others by at most these steps, on any
 // machine.
 #include "base/steps.h"
 
@@ -29,7 +29,7 @@ void expect_bounded(const char* what) {
   steps::forget_most();
 }
 
-// A process below this many others, each the child of the previous one. All end with this object.
+// A process below `depth` others, each the child of the previous one. All end with this object.
 class DeepTree {
  public:
   explicit DeepTree(int depth) {

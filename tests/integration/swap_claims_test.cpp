@@ -1,4 +1,4 @@
-// A process reports its memory when it connects: the daemon believes no more than is possible.
+// A process reports its memory when it connects; the daemon believes no more than is possible.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class ClaimsTest : public SwapTest {
     EXPECT_TRUE(reply);
     return reply ? reply->host_out_bytes : Bytes();
   }
-  // Waits until the turns know the tenant.
+  // Waits until the tenant takes part in turns.
   bool has_joined(SwapClient& tenant) {
     return eventually([&] { return tenant.terms().has_value(); });
   }
@@ -42,7 +42,7 @@ class ClaimsTest : public SwapTest {
   }
 };
 
-TEST_F(ClaimsTest, AProcessThatWasNeverATenantHasNothing) {
+TEST_F(ClaimsTest, ClaimOfAProcessThatWasNeverATenantIsIgnored) {
   const std::uint64_t lied_for = make_lease(), other = make_lease();
   SwapClient honest(daemon.tenant_socket()), liar(daemon.tenant_socket());
   ASSERT_TRUE(honest.join(other));
@@ -56,7 +56,7 @@ TEST_F(ClaimsTest, AProcessThatWasNeverATenantHasNothing) {
   EXPECT_FALSE(turns().takes_turns);
 }
 
-TEST_F(ClaimsTest, ALeaseWithAFalseClaimHasNoTurn) {
+TEST_F(ClaimsTest, LeaseWithAFalseClaimGetsNoTurn) {
   const std::uint64_t lied_for = make_lease(), other = make_lease();
   SwapClient honest(daemon.tenant_socket()), liar(daemon.tenant_socket());
   ASSERT_TRUE(honest.join(other));
@@ -71,7 +71,7 @@ TEST_F(ClaimsTest, ALeaseWithAFalseClaimHasNoTurn) {
   EXPECT_EQ(honest.turns(), 1) << "its gate was never shut";
 }
 
-TEST_F(ClaimsTest, AnotherConnectionHasNoMoreThanTheOneBefore) {
+TEST_F(ClaimsTest, NewConnectionCannotClaimMoreThanThePreviousOne) {
   const std::uint64_t lease = make_lease();
   SwapClient first(daemon.tenant_socket()), again(daemon.tenant_socket());
   ASSERT_TRUE(first.join(lease));
@@ -85,7 +85,7 @@ TEST_F(ClaimsTest, AnotherConnectionHasNoMoreThanTheOneBefore) {
 
 // The last context of a program has ended, and the library has reported that its evicted memory is
 // parked until there is another context.
-TEST_F(ClaimsTest, MemoryThatWasParkedComesBackAsFarAsThereIsHostMemoryForIt) {
+TEST_F(ClaimsTest, ParkedMemoryIsCountedAgainAsFarAsHostMemoryAllows) {
   const std::uint64_t lease = make_lease();
   SwapClient first(daemon.tenant_socket()), other(daemon.tenant_socket());
   ASSERT_TRUE(first.join(lease) && other.join(make_lease()));
@@ -108,7 +108,7 @@ TEST_F(ClaimsTest, MemoryThatWasParkedComesBackAsFarAsThereIsHostMemoryForIt) {
   }
 }
 
-TEST_F(ClaimsTest, ANewDaemonBelievesNothingOfAProcessThatIsYoungerThanIt) {
+TEST_F(ClaimsTest, NewDaemonIgnoresClaimsOfYoungerProcesses) {
   const std::uint64_t lease = make_lease();
   Child old(program(lease, gib(16), "out"));
   daemon.stop();
@@ -124,7 +124,7 @@ TEST_F(ClaimsTest, ANewDaemonBelievesNothingOfAProcessThatIsYoungerThanIt) {
   EXPECT_TRUE(eventually([&] { return counted(lease) == gib(16); })) << "one that was there before";
 }
 
-TEST_F(ClaimsTest, ANewDaemonBelievesNothingUnderALeaseThatIsYoungerThanIt) {
+TEST_F(ClaimsTest, NewDaemonIgnoresClaimsUnderYoungerLeases) {
   daemon.stop();
   daemon.start();
   const std::uint64_t lease = make_lease();
@@ -164,7 +164,7 @@ TEST_F(ClaimsTest, ClaimOfGpuMemoryNeedsTheDriversConfirmation) {
   EXPECT_EQ(turn_of(lease).resident_bytes, gib(4));
 }
 
-TEST_F(ClaimsTest, OneThatListsNobodySaysNothing) {
+TEST_F(ClaimsTest, ClaimIsBelievedIfTheDriverListsNoProcesses) {
   const std::uint64_t lease = make_lease();
   Child honest(program(lease, gib(4), "here"));
   daemon.stop();

@@ -319,7 +319,7 @@ void SwapClient::gate(const gpurota_msg_swap_gate& order) {
   tell_status();
 }
 
-// Call it with mutex_ held. Submitted work runs until done; behind a closed gate it waits.
+// Call this with mutex_ held. Submitted work runs until it is done; behind a closed gate it waits.
 void SwapClient::tell_status() {
   if (lazy_ && !open_) return;
   gpurota_msg_swap_status status{};

@@ -1,5 +1,5 @@
-// A tenant of a swap lease by hand: what libgpurota sends in abi/wire_swap.h, without a GPU. A
-// thread of the client answers orders as the library's helper does; memory is only numbers.
+// A hand-written tenant of a swap lease: sends libgpurota's messages of abi/wire_swap.h, without a
+// GPU. A thread of the client answers orders as the library's helper does; memory is only numbers.
 #pragma once
 
 #include "abi/page.h"
@@ -79,7 +79,7 @@ class SwapClient {
 
   // Messages that the library never sends.
   void send_status(std::uint32_t gate_seq);
-  // With a descriptor, which tenants never send.
+  // Sends a descriptor with the message, which tenants never do.
   void send_status(std::uint32_t gate_seq, int descriptor);
   void send_moved(std::uint32_t direction, Bytes bytes, Bytes returned);
   void send_shrink(Bytes resident, Bytes out, Bytes wired);

@@ -28,7 +28,7 @@ class SwapTest : public ::testing::Test {
     if (memory) call.request.memory = SizeSpec{*memory, 0};
     return call;
   }
-  // Held until the test ends: its end would kill the test's own process.
+  // The lease is held until the test ends: the end of the lease would kill the test's own process.
   Result<proto::Acquire::Reply> acquire(const proto::Acquire& request) {
     connections.push_back(daemon.connect());
     return connections.back().call(request);

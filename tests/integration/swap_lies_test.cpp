@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ForgedTest, ::testing::Range(0, 6));
 
 TEST_F(SwapTest, AClaimIsCutToTheLimitOfItsLease) {
   const std::uint64_t lease = make_lease(gib(8));
-  daemon.stop();  // a new daemon has to ask what there is
+  daemon.stop();  // a new daemon has to ask for the memory
   daemon.start();
   SwapClient liar(daemon.tenant_socket()), honest(daemon.tenant_socket());
   ASSERT_TRUE(liar.join(lease, {Bytes(UINT64_MAX), Bytes(UINT64_MAX), gib(1)}));
@@ -73,7 +73,7 @@ TEST_F(SwapTest, ATenantThatConnectsAgainIsCountedOnce) {
   EXPECT_EQ(turns().used_bytes, gib(14));
 }
 
-// A tenant whose memory the driver counts wherever the tenant says it is.
+// A tenant whose memory the driver counts as used, whatever the tenant reports.
 class LyingTest : public SwapTest {
  protected:
   LyingTest() {
@@ -122,7 +122,7 @@ TEST_F(LyingTest, RoomOfADoubtedUserIsGivenOnlyOnceASampleConfirmsIt) {
   stays(false);
   int told = honest.turns();
   EXPECT_TRUE(eventually([&] { return honest.turns() > told + 3; })) << "it moves, and turns go on";
-  const auto out = [&] { return honest.out() >= gib(8); };  // the other has its turn
+  const auto out = [&] { return honest.out() >= gib(8); };  // the other tenant has the turn
   ASSERT_TRUE(eventually(out));
   stays(true);
   ASSERT_TRUE(wait_for_samples(2));

@@ -212,7 +212,7 @@ TEST_F(SwapLimitsTest, ATenantUnderALoweredLimitKeepsItsMemoryAndIsBoundedFromTh
   EXPECT_EQ(a->grow(mib(64)), GPUROTA_REFUSED_LIMIT);
 }
 
-// The program reports the grant for its context; it never learns the context's real size.
+// The program reports the grant for its context, because it never learns the context's real size.
 TEST_F(SwapLimitsTest, ContextOfAReconnectedProgramIsCountedAsMeasured) {
   const LeaseId id = make_lease();
   SwapClient first(daemon.tenant_socket());
@@ -235,8 +235,8 @@ TEST_F(SwapLimitsTest, ContextOfAReconnectedProgramIsCountedAsMeasured) {
   }
 }
 
-// Until it is measured, the context's memory is reserved but not reported, like memory that a liar
-// reports as evicted.
+// The memory of a context is reserved but not reported until it is measured, like memory that a
+// liar reports as evicted.
 TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsContext) {
   const LeaseId first = make_lease(), second = make_lease();
   Child holder({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(second.value),
@@ -361,7 +361,7 @@ class ThrottlingTest : public SwapLimitsTest {
   }
 };
 
-TEST_F(ThrottlingTest, AboveASoftLimitTheGrowthOfASwapLeaseTakesItsTime) {
+TEST_F(ThrottlingTest, GrowthOfASwapLeaseAboveItsSoftLimitIsDelayed) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(2)).value));
   ASSERT_EQ(tenant.grow(gib(2)), GPUROTA_OK);
@@ -387,7 +387,7 @@ class StoppingTest : public SwapLimitsTest {
   }
 };
 
-TEST_F(StoppingTest, ASwapLeaseThatStaysAboveIsEndedToo) {
+TEST_F(StoppingTest, SwapLeaseThatStaysAboveItsSoftLimitIsEnded) {
   const LeaseId id = make_lease(gib(2));
   Child child({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(id.value),
                std::to_string(gib(4).count())});

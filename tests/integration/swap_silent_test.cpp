@@ -1,4 +1,4 @@
-// Tenants that do not answer while others wait, each in a different way: each has a time limit.
+// Tenants that do not answer while others wait, each in a different way. Each way has a time limit.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ class VanishedTest : public SilentTest {
   VanishedTest() : SilentTest(with_deadlines(std::chrono::minutes(10), std::chrono::minutes(10))) {}
 };
 
-TEST_F(VanishedTest, OneThatTheDriverDoesNotListAnyMoreIsNotWaitedFor) {
+TEST_F(VanishedTest, NobodyWaitsForATenantThatTheDriverNoLongerLists) {
   const std::uint64_t kept = make_lease();
   Child silent(program(kept, "lazy"));
   ASSERT_EQ(silent.read_line(), "granted");
@@ -83,7 +83,7 @@ TEST_F(VanishedTest, OneThatTheDriverDoesNotListAnyMoreIsNotWaitedFor) {
   EXPECT_TRUE(is_there(kept));
 }
 
-TEST_F(VanishedTest, OneThatWasNeverListedIs) {
+TEST_F(VanishedTest, OthersWaitForATenantThatWasNeverListed) {
   Child silent(program(make_lease(), "lazy"));
   ASSERT_EQ(silent.read_line(), "granted");
   SwapClient other(daemon.tenant_socket());

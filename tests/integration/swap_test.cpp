@@ -170,7 +170,7 @@ TEST_F(SwapTest, AFreeIsSeenByAnImmediateRequestOnAnotherSocket) {
   }
 }
 
-TEST_F(SwapTest, ATenantThatNeverStopsTalkingIsStillAnswered) {
+TEST_F(SwapTest, TenantThatNeverStopsSendingIsStillAnswered) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(8))));
   std::atomic<bool> done = false;
@@ -184,7 +184,7 @@ TEST_F(SwapTest, ATenantThatNeverStopsTalkingIsStillAnswered) {
   EXPECT_EQ(answer->limit_bytes, gib(8).count());
 }
 
-TEST_F(SwapTest, AContextIsReservedForAndThenMeasured) {
+TEST_F(SwapTest, MemoryForAContextIsReservedAndThenMeasured) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(8))));
   ASSERT_EQ(tenant.grow({}, GPUROTA_SWAP_CONTEXT), GPUROTA_OK);
@@ -199,7 +199,7 @@ TEST_F(SwapTest, AContextIsReservedForAndThenMeasured) {
   EXPECT_EQ(other.has().wired, mib(518)) << "it is known now";
 }
 
-TEST_F(SwapTest, MemoryBeyondTheReportedIsWired) {
+TEST_F(SwapTest, UnreportedMemoryCountsAsWired) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(8))));
   ASSERT_EQ(tenant.grow(gib(2)), GPUROTA_OK);
@@ -209,7 +209,7 @@ TEST_F(SwapTest, MemoryBeyondTheReportedIsWired) {
   EXPECT_TRUE(eventually([&] { return turns().leases.at(0).wired_bytes == mib(100); }));
 }
 
-TEST_F(SwapTest, TwoThatDoNotFitTakeTurns) {
+TEST_F(SwapTest, TenantsThatDoNotFitTakeTurns) {
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
   a.set_busy(true);
@@ -234,7 +234,7 @@ TEST_F(SwapTest, TwoThatDoNotFitTakeTurns) {
       << "it is known again by its time";
 }
 
-TEST_F(SwapTest, BlocksThatMoveWholeMayBeMoreThanWasOrderedAndMuchMoreIsForged) {
+TEST_F(SwapTest, EvictionMayExceedTheOrderByABlockButNotByMuchMore) {
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
   a.set_block(mib(48));  // orders are of whole 64 MiB
@@ -260,7 +260,7 @@ TEST_F(SwapTest, AnIdleLeaseGivesItsTurnAway) {
   EXPECT_EQ(b.turns(), before) << "nobody interrupts it";
 }
 
-TEST_F(SwapTest, TheDeadAreCountedUntilTheDriverHasTheirMemory) {
+TEST_F(SwapTest, EndedTenantIsCountedUntilTheDriverHasFreedItsMemory) {
   const std::uint64_t lease = make_lease(), other = make_lease();
   Child child({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(lease),
                std::to_string(gib(16).count())});
@@ -290,7 +290,7 @@ TEST_F(SwapTest, AStoppedTenantIsSkippedAndReported) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(other));
   tenant.set_busy(true);
-  // Fits beside the other lease, and does not wait for it.
+  // Fits beside the other lease, so it does not wait for the other lease.
   EXPECT_EQ(tenant.grow(gib(4)), GPUROTA_OK);
   EXPECT_TRUE(eventually([&] { return tenant.gate_open(); }));
   const std::uint32_t more = tenant.ask(gib(12));  // does not fit beside it
@@ -321,7 +321,7 @@ TEST_F(SwapTest, ProgramWithAnRdmaDeviceShowsWhyItsMemoryStays) {
   EXPECT_TRUE(eventually([&] { return b.answered(more).has_value(); }));
 }
 
-TEST_F(SwapTest, ANewDaemonTakesUpTheTurnsWhereTheyWere) {
+TEST_F(SwapTest, NewDaemonContinuesTheTurns) {
   SwapClient* a = new SwapClient(daemon.tenant_socket());
   SwapClient* b = new SwapClient(daemon.tenant_socket());
   const std::uint64_t lease_a = make_lease(), lease_b = make_lease();

@@ -24,7 +24,7 @@ class TenantTest : public ::testing::Test {
   proto::Lease lease;
 };
 
-TEST_F(TenantTest, IsWelcomedWithItsPage) {
+TEST_F(TenantTest, WelcomeHasThePageOfTheTenant) {
   WireTenant tenant(daemon.tenant_socket());
   ASSERT_EQ(tenant.hello(id()), GPUROTA_OK);
   EXPECT_EQ(tenant.page()->slots, 1u);
@@ -69,7 +69,7 @@ TEST(CrowdedLease, OneProcessTooManyIsRefusedAtOnceWithTheReason) {
   })) << "it is in its own way";
 }
 
-TEST_F(TenantTest, SlackOfOneIsCalledBackForTheOther) {
+TEST_F(TenantTest, HeadroomIsRecalledForAnotherTenant) {
   WireTenant first(daemon.tenant_socket()), second(daemon.tenant_socket());
   ASSERT_EQ(first.hello(id()), GPUROTA_OK);
   ASSERT_EQ(second.hello(id()), GPUROTA_OK);
@@ -103,8 +103,8 @@ TEST_F(TenantTest, AContextIsMeasuredBeforeItsCreationReturns) {
   EXPECT_EQ(daemon.granted(), mib(518));
 }
 
-// For example a program that closed its descriptors: until the next sample nothing else would show
-// its context.
+// A program may have closed its descriptors, for example. Until the next sample nothing else would
+// show its context.
 TEST_F(TenantTest, ATenantThatComesBackIsChargedForItsContextAtOnce) {
   auto first = std::make_unique<WireTenant>(daemon.tenant_socket());
   ASSERT_EQ(first->hello(id()), GPUROTA_OK);
@@ -122,7 +122,7 @@ TEST_F(TenantTest, ATenantThatComesBackIsChargedForItsContextAtOnce) {
   EXPECT_EQ(refused->available_bytes, (gib(8) - mib(518)).count());
 }
 
-TEST_F(TenantTest, AQueryCountsTheSlackOfOthersAsAvailable) {
+TEST_F(TenantTest, QueryCountsHeadroomOfOthersAsAvailable) {
   WireTenant first(daemon.tenant_socket()), second(daemon.tenant_socket());
   ASSERT_EQ(first.hello(id()), GPUROTA_OK);
   ASSERT_EQ(second.hello(id()), GPUROTA_OK);
@@ -144,7 +144,7 @@ TEST_F(TenantTest, AChangedLimitReachesThePage) {
   EXPECT_EQ(tenant.grow(0, gib(5).count())->status, GPUROTA_REFUSED_LIMIT);
 }
 
-TEST_F(TenantTest, TheBytesOfTheDeadComeBackWhenTheDriverHasThem) {
+TEST_F(TenantTest, MemoryOfAnEndedTenantIsAvailableOnceTheDriverHasFreedIt) {
   Child child({TENANT_PROGRAM, daemon.tenant_socket(), std::to_string(id()),
                std::to_string(gib(6).count())});
   ASSERT_EQ(child.read_line(), "granted");
@@ -161,7 +161,7 @@ TEST_F(TenantTest, TheBytesOfTheDeadComeBackWhenTheDriverHasThem) {
     EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 3; }));
     daemon.probe.remove_process(pid);
   });
-  // Fits only when that memory is free again, and waits instead of being refused.
+  // The request fits only when that memory is free again, and waits instead of being refused.
   EXPECT_EQ(tenant.grow(0, gib(7).count())->status, GPUROTA_OK);
   driver.join();
   EXPECT_EQ(daemon.granted(), gib(7));

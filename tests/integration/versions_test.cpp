@@ -1,5 +1,5 @@
-// Libraries of other releases than the daemon's: they are served, or charged by NVML, and nothing
-// breaks.
+// Libraries of other releases than the daemon's: the daemon serves them, or charges them by NVML,
+// and continues.
 #include "running_daemon.h"
 #include "wire_tenant.h"
 
@@ -43,7 +43,8 @@ class VersionsTest : public ::testing::Test {
  protected:
   VersionsTest() : lease(daemon.keep_slice(gib(8)).lease) {}
 
-  // `tail`: bytes that a newer release has added; 0 with the first sizes is the oldest release.
+  // `tail`: bytes that a newer release has added. With `tail` 0, the sizes are those of the oldest
+  // release.
   void speaks(std::uint32_t version, std::uint64_t features, std::size_t tail) {
     WireTenant tenant(daemon.tenant_socket());
     gpurota_msg_hello hello{};
@@ -75,7 +76,7 @@ class VersionsTest : public ::testing::Test {
   proto::Lease lease;
 };
 
-TEST_F(VersionsTest, TheFirstLibraryIsServedForEver) { speaks(1, 0, 0); }
+TEST_F(VersionsTest, LibraryOfTheFirstReleaseIsServed) { speaks(1, 0, 0); }
 
 TEST_F(VersionsTest, ANewerLibraryIsServedAsAnOlderOne) {
   speaks(7, ~std::uint64_t{0}, 100);
@@ -89,7 +90,7 @@ TEST_F(VersionsTest, UnknownVersionIsRefusedAndTheDaemonContinues) {
   EXPECT_EQ(good.hello(lease.lease_id.value), GPUROTA_OK);
 }
 
-TEST_F(VersionsTest, AMessageOfTheFutureEndsTheConnectionAndTheProcessIsChargedByNvml) {
+TEST_F(VersionsTest, UnknownMessageEndsTheConnectionAndTheProcessIsChargedByNvml) {
   WireTenant tenant(daemon.tenant_socket());
   ASSERT_EQ(tenant.hello(lease.lease_id.value), GPUROTA_OK);
   tenant.send_raw(packet_of(gpurota_msg_query{}, 900, kFirstQuery, 2));
@@ -98,7 +99,7 @@ TEST_F(VersionsTest, AMessageOfTheFutureEndsTheConnectionAndTheProcessIsChargedB
   EXPECT_TRUE(eventually([&] { return daemon.granted() == gib(3); }));
 }
 
-TEST_F(VersionsTest, LessThanTheFirstReleaseSentIsNoMessage) {
+TEST_F(VersionsTest, MessageShorterThanTheFirstReleasesIsRefused) {
   WireTenant tenant(daemon.tenant_socket());
   gpurota_msg_hello hello{};
   hello.magic = GPUROTA_WIRE_MAGIC;

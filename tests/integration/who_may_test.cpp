@@ -22,7 +22,7 @@ TEST(WhoMay, ARequestBeyondTheAllowanceIsRefusedWithLimitHeldAndAsked) {
   EXPECT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
 }
 
-TEST(WhoMay, NobodyGetsBeyondTheirLimitsByAnUpdate) {
+TEST(WhoMay, UpdateCannotExceedTheUsersLimits) {
   config::Config config = RunningDaemon::quick();
   config.limits.everyone.memory = gib(10);
   config.limits.everyone.duration = std::chrono::hours(2);
@@ -77,7 +77,7 @@ TEST(WhoMay, ReloadAppliesToLaterRequests) {
   EXPECT_EQ(daemon.call(proto::Status{})->leases.size(), 1u) << "what there is stays";
 }
 
-TEST(WhoMay, ABadFileIsRefusedWholeAndTheOldOneHolds) {
+TEST(WhoMay, BadFileIsRefusedAsAWholeAndTheOldConfigurationStays) {
   config::Config config = RunningDaemon::quick();
   config.limits.everyone.memory = gib(4);
   RunningDaemon daemon(config);

@@ -1,5 +1,5 @@
-// The tenant protocol by hand: the messages of libgpurota one at a time, and messages that it never
-// sends.
+// A hand-written tenant: sends the messages of libgpurota one at a time, and messages that
+// libgpurota never sends.
 #pragma once
 
 #include "abi/page.h"

@@ -51,14 +51,14 @@ INSTANTIATE_TEST_SUITE_P(Automatic, EachAutomaticLookup,
                            return std::string(*each.param == 0 ? "linked" : each.param);
                          });
 
-TEST_F(AutomaticTest, NothingIsAskedWhereTheSiteHasNotSwitchedItOn) {
+TEST_F(AutomaticTest, RequestsNoLeaseUnlessTheSiteHasEnabledThem) {
   std::filesystem::remove(marker());
   EXPECT_EQ(run_plain("whole_gpu"), 0);
   EXPECT_EQ(run_plain("whole_gpu", "proc2"), 0);
   EXPECT_EQ(daemon_->asked_for_leases(), 0);
 }
 
-TEST_F(AutomaticTest, NothingIsAskedBeforeTheDriverIsInitialised) {
+TEST_F(AutomaticTest, RequestsNoLeaseBeforeTheDriverIsInitialised) {
   EXPECT_EQ(run_plain("queries_only"), 0);
   EXPECT_EQ(run_plain("queries_only", "proc2"), 0);
   Program stranger({"/bin/true"}, plain());
@@ -66,14 +66,14 @@ TEST_F(AutomaticTest, NothingIsAskedBeforeTheDriverIsInitialised) {
   EXPECT_EQ(daemon_->asked_for_leases(), 0);
 }
 
-TEST_F(AutomaticTest, ALeaseInTheEnvironmentIsTheOneThatCounts) {
+TEST_F(AutomaticTest, LeaseInTheEnvironmentIsUsed) {
   auto extra = lease();
   extra["GPUROTA_RUNTIME_DIR"] = dir_.path();
   EXPECT_EQ(start(PROBE_LINKED, "exhaust", extra)->wait(), 0);
   EXPECT_EQ(daemon_->asked_for_leases(), 0);
 }
 
-TEST_F(AutomaticTest, ALeaseOnWholeGpusHasNothingToHold) {
+TEST_F(AutomaticTest, LeaseOnWholeGpusEnforcesNoLimit) {
   auto extra = plain();
   extra["GPUROTA_LEASE"] = "L12";
   EXPECT_EQ(start(PROBE_LINKED, "whole_gpu", extra)->wait(), 0);
@@ -138,13 +138,13 @@ TEST_F(AutomaticTest, WithoutADaemonAProgramHasNoGpuAfterABoundedWait) {
   EXPECT_EQ(start(PROBE_LINKED, "no_gpu", extra)->wait(), 0);
 }
 
-TEST_F(AutomaticTest, AChildThatWasForkedBeforeAsksForItself) {
+TEST_F(AutomaticTest, ChildForkedBeforeItsParentsRequestGetsALeaseOfItsOwn) {
   EXPECT_EQ(run_plain("fork_before"), 0);
   EXPECT_EQ(daemon_->asked_for_leases(), 2);
   EXPECT_EQ(daemon_->hellos().size(), 2u);
 }
 
-TEST_F(AutomaticTest, AChildThatWasForkedAfterIsOfItsParentsLease) {
+TEST_F(AutomaticTest, ChildForkedAfterItsParentsRequestIsInTheParentsLease) {
   EXPECT_EQ(run_plain("fork_after"), 0);
   EXPECT_EQ(daemon_->asked_for_leases(), 1);
   EXPECT_EQ(daemon_->bad_messages(), 0);

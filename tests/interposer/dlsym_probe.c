@@ -1,6 +1,7 @@
-/* A library and a program that ask dlsym for names that are none of libgpurota's business: what they
- * get must be what they would get without it. Built at -O0 and -O2: an interposed dlsym that calls the
- * real one, instead of jumping there, resolves RTLD_NEXT for itself, and only some tail calls hide it.
+/* A library and a program that ask dlsym for names that libgpurota does not hook. The answers must
+ * be the same as without libgpurota. Built at -O0 and -O2, because an interposed dlsym that calls
+ * the real one instead of jumping to it resolves RTLD_NEXT for itself, and only some tail calls
+ * hide that.
  *
  * Compiled with WRAPPER: a preloaded malloc wrapper, loaded after libgpurota. Without: the program.
  */
@@ -19,7 +20,8 @@ static size_t early_used;
 
 __attribute__((visibility("default"))) size_t wrapped_calls(void) { return calls; }
 
-/* Asks for the next malloc inside malloc: a dlsym that allocates would come back here for ever. */
+/* Asks for the next malloc inside malloc: a dlsym that allocates would call this function again,
+ * without end. */
 __attribute__((visibility("default"))) void* malloc(size_t size) {
   static void* (*next)(size_t);
   if (inside) {
@@ -31,7 +33,7 @@ __attribute__((visibility("default"))) void* malloc(size_t size) {
     inside = 1;
     next = (void* (*)(size_t))dlsym(RTLD_NEXT, "malloc");
     inside = 0;
-    if (early_used != 0) _Exit(10); /* something on the way allocated */
+    if (early_used != 0) _Exit(10); /* dlsym allocated memory */
   }
   if (!next || next == malloc) _Exit(11);
   ++calls;
@@ -57,7 +59,7 @@ int main(void) {
   const size_t before = count();
   free(malloc(100));
   need(count() > before, 21);
-  /* From the program, the next `which` is the wrapper's; and there is only one malloc after libc's. */
+  /* From the program, the next `which` is the wrapper's, and libc's malloc is the last. */
   const char* (*next)(void) = (const char* (*)(void))dlsym(RTLD_NEXT, "which");
   need(next != NULL && strcmp(next(), "wrapper") == 0, 22);
   need(dlvsym(RTLD_NEXT, "realpath", "GLIBC_2.99") == NULL, 23);
@@ -68,9 +70,9 @@ int main(void) {
   /* Names that only look like the driver's. */
   need(dlsym(RTLD_DEFAULT, "cudnnCreate") == NULL, 27);
   need(dlsym(RTLD_DEFAULT, "cu") == NULL && dlsym(RTLD_DEFAULT, "") == NULL, 28);
-  /* The driver is not loaded: a name of its is not there either, nor found by another library. */
+  /* The driver is not loaded, so its names are not found, not even by another library. */
   need(dlsym(RTLD_NEXT, "cuDriverGetVersion") == NULL, 29);
-  /* dlsym itself, asked for by name, is still one that works. */
+  /* dlsym itself, looked up by name, works too. */
   void* (*again)(void*, const char*) = (void* (*)(void*, const char*))dlsym(RTLD_DEFAULT, "dlsym");
   need(again != NULL && again(RTLD_DEFAULT, "main_is_not_exported") == NULL, 30);
   need(again(RTLD_DEFAULT, "malloc") != NULL, 31);

@@ -1,5 +1,5 @@
-// Looks up driver functions in its constructor, as cuBLAS does, and allocates in its destructor:
-// before the constructor of libgpurota has run, and after the program has ended.
+// Looks up driver functions in its constructor, as cuBLAS does, and allocates in its destructor.
+// The constructor runs before that of libgpurota, the destructor after the program has ended.
 #include "early.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// early_probe [LIBRARY]: a program whose driver functions were looked up while it was loaded, or
-// while LIBRARY is opened. Each function enforces the lease's limit of 256 MiB.
+// early_probe [LIBRARY]: checks functions of the driver that were looked up while the program was
+// loaded, or while LIBRARY is opened. Each function enforces the lease's limit of 256 MiB.
 #include "early.h"
 #include "probe.h"
 

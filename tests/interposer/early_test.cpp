@@ -1,5 +1,5 @@
-// libgpurota.so under libraries that use the driver before it is initialised, and after the program
-// has ended. Trap: the constructor of libcublasLt looks up driver functions before that of
+// libgpurota.so under libraries that use the driver before libgpurota is initialised, and after the
+// program has ended. Trap: the constructor of libcublasLt looks up driver functions before that of
 // libgpurota has run.
 #include "fixture.h"
 

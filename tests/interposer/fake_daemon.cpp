@@ -120,7 +120,8 @@ void FakeDaemon::serve() {
     std::vector<pollfd> polled = {{wake_read_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     {
       std::lock_guard lock(mutex_);
-      // Event sockets first: memory given back there precedes the questions on the other socket.
+      // Event sockets first: memory returned on one must be counted before questions on the other
+      // socket.
       for (auto& [fd, t] : tenants_) {
         if (t.event) polled.push_back({t.event.get(), POLLIN, 0});
       }
@@ -130,7 +131,7 @@ void FakeDaemon::serve() {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     if (polled[1].revents != 0) accept_tenant();
-    // Tenants that have ended did so before the others asked, so they come first.
+    // Tenants that have ended did so before the others asked, so they are handled first.
     std::stable_partition(polled.begin() + 2, polled.end(),
                           [](const pollfd& p) { return (p.revents & POLLHUP) != 0; });
     for (std::size_t i = 2; i < polled.size(); ++i) {

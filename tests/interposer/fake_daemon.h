@@ -51,7 +51,7 @@ enum class Mischief {
 
 class FakeDaemon {
  public:
-  // Serves at once. `context_cost`: the part of the limit that a context takes.
+  // Serves as soon as it is made. `context_cost` is the part of the limit that a context takes.
   FakeDaemon(std::string path, std::vector<FakeGpu> gpus, std::uint64_t context_cost = 0);
   ~FakeDaemon();
   FakeDaemon(const FakeDaemon&) = delete;

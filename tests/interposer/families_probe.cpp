@@ -1,4 +1,4 @@
-// The rarer families of device memory under a lease of 256 MiB: what each is charged according to
+// The rarer families of device memory under a lease of 256 MiB. Checks each family's charge by
 // cuMemGetInfo, and that the charge ends with the memory. One check for each family, in one
 // program.
 #include "tests/interposer/families_probe.h"
@@ -150,8 +150,8 @@ DRIVER_CHECK(a_captured_allocation_is_a_graphs_memory) {
   EXPECT_OK(cuStreamDestroy_v2(stream));
 }
 
-// Created, bound and released, multicast memory cannot exceed the limit: it is charged until it is
-// unbound or the object is destroyed.
+// Multicast memory that is created, bound and released must not exceed the limit. The charge lasts
+// until the memory is unbound or the object is destroyed.
 DRIVER_CHECK(memory_bound_to_a_multicast_object_is_charged_until_it_is_unbound) {
   const auto create =
       function<CUresult(CUmemGenericAllocationHandle*, const CUmulticastObjectProp*)>(
@@ -218,7 +218,7 @@ DRIVER_CHECK(external_memory_is_charged_to_its_maker_however_often_it_is_importe
   CUmipmappedArray array = nullptr;
   CUDA_EXTERNAL_MEMORY_BUFFER_DESC whole = {};
   whole.size = kSize;
-  for (int i = 0; i < 6; ++i) {  // 384 MiB if they were charged
+  for (int i = 0; i < 6; ++i) {  // together 384 MiB, if imports were charged
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = {};
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
     desc.size = kSize;
@@ -246,8 +246,8 @@ DRIVER_CHECK(external_memory_is_charged_to_its_maker_however_often_it_is_importe
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// libgpurota makes the primary context if it needs it first, and releases it with the last green
-// one.
+// libgpurota makes the primary context if it needs that first, and releases it with the last green
+// context.
 DRIVER_CHECK(what_is_allocated_in_a_green_context_lives_in_the_primary) {
   const auto whole = function<CUresult(CUdevice, CUdevResource*, int)>("cuDeviceGetDevResource");
   const auto describe =

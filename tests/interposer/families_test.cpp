@@ -4,7 +4,7 @@
 namespace gpurota::interposer_test {
 namespace {
 
-TEST_F(InterposerTest, ChargesEveryFamilyAndGivesItBack) {
+TEST_F(InterposerTest, ChargesAndCreditsEveryFamily) {
   const auto program = start(PROBE_FAMILIES, "", lease());
   const std::string said = program->read_all();
   EXPECT_EQ(program->wait(), 0) << said;

@@ -1,6 +1,6 @@
 // Variants of the same families: older and newer versions of functions, per-thread stream variants,
-// unusual lookups of entry points, and GPUs outside the lease. Part of probe_families: a lease of
-// 256 MiB on the first of two GPUs.
+// unusual ways to look up entry points, and GPUs outside the lease. Part of probe_families: a lease
+// of 256 MiB on the first of two GPUs.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/families_probe.h"
@@ -149,7 +149,7 @@ DRIVER_CHECK(a_graph_is_held_to_the_limit_however_it_is_instantiated_and_launche
   }
 }
 
-// The next launch frees its memory; it is held until then.
+// The memory is held until the next launch, which frees it.
 DRIVER_CHECK(a_graph_that_frees_at_its_next_launch_is_charged_once) {
   const WithContext with;
   CUgraph graph = nullptr;
@@ -250,7 +250,8 @@ DRIVER_CHECK(no_pool_is_uncounted_however_many_there_are) {
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// A handle obtained by address keeps memory that is no longer mapped, whatever its number.
+// A handle that is obtained by address keeps memory that is no longer mapped, whatever the number
+// of the handle.
 DRIVER_CHECK(memory_is_charged_until_its_last_handle_is_released_wherever_that_came_from) {
   const WithContext with;
   constexpr std::size_t kSize = 64 * kMiB;

@@ -19,8 +19,9 @@ namespace gpurota::interposer_test {
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 inline constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 
-// The program or library at `built`, or the one of the same name in GPUROTA_FOREIGN: then the same
-// tests run with the binaries of another architecture, under emulation (run_foreign.sh).
+// The program or library at `built`, or the one of the same name in GPUROTA_FOREIGN. With
+// GPUROTA_FOREIGN, the same tests run with the binaries of another architecture, under emulation
+// (run_foreign.sh).
 inline std::string foreign(const std::string& built) {
   const char* folder = std::getenv("GPUROTA_FOREIGN");
   return folder == nullptr ? built : folder + built.substr(built.rfind('/'));

@@ -1,7 +1,7 @@
-"""Runs the kernel that hashes GPU memory (src/interposer/swap/hash.ptx) without a GPU: a small
-interpreter for the instructions it has, one generator for each thread. Every byte must be read
-exactly once, and the sums must be what hash.h says, down to the numbers that hash_test.cpp expects
-of the host's own.
+"""Runs the kernel that hashes GPU memory (src/interposer/swap/hash.ptx) without a GPU, in a small
+interpreter of the kernel's instructions, with one generator for each thread. Every byte must be
+read exactly once, and the sums must be those of hash.h. Two sums are the same numbers that
+hash_test.cpp expects of the host's implementation.
 
 usage: hash_ptx_test.py HASH.PTX
 """
@@ -54,7 +54,7 @@ def pair(operand):
 
 
 def statement(op, arguments):
-    """One instruction as a line of Python, or none for what has no effect here."""
+    """One instruction as a line of Python; none for an instruction that has no effect here."""
     o = [a if a[0] in "[{" else name(a) for a in arguments]
     width = MASK if op.endswith("64") else MASK32
     if op.startswith("ld.param"):
@@ -127,7 +127,7 @@ def translate(text):
 
 
 def run_group(thread, group, memory, seed):
-    """The sum of one group, and which bytes it read how often."""
+    """The sum of one group, and how often the group read each byte."""
     read = bytearray(len(memory))
     sums = {}
 
@@ -167,7 +167,7 @@ def main():
         print(f"piece {group}: {by_kernel[0]:#018x} {by_kernel[1]:#018x}")
         assert by_kernel == by_rule, f"by the rule: {by_rule[0]:#018x} {by_rule[1]:#018x}"
         assert by_kernel == expected, "not what hash_test.cpp expects"
-    # One more group, of noise and another seed.
+    # One more group, with random bytes and another seed.
     noise = random.Random(1).randbytes(PIECE)
     assert run_group(scope["thread"], 0, noise,
                      MASK) == hash_words(struct.unpack(f"<{per_piece}Q", noise), 0, MASK)

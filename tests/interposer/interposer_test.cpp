@@ -59,7 +59,7 @@ TEST_F(InterposerTest, ChargesPoolsByWhatTheyReserve) {
 }
 TEST_F(InterposerTest, LosesNothingBetweenThreads) { EXPECT_EQ(run("threads"), 0); }
 TEST_F(InterposerTest, RefusesGpusThatAreNotOfTheLease) { EXPECT_EQ(run("foreign_gpu"), 0); }
-TEST_F(InterposerTest, ErrnoPreserved) { EXPECT_EQ(run("errno_preserved"), 0); }
+TEST_F(InterposerTest, PreservesErrno) { EXPECT_EQ(run("errno_preserved"), 0); }
 
 TEST_F(InterposerTest, StaysUnderItsLeaseWhenTheProgramClearsItsEnvironment) {
   EXPECT_EQ(run("environment_cleared"), 0);
@@ -82,13 +82,13 @@ TEST_F(InterposerTest, NeverUsesADescriptorThatTheProgramHasTakenOver) {
   EXPECT_GE(daemon_->hellos()[1].held[0].granted_bytes, 64 * kMiB);
 }
 
-TEST_F(InterposerTest, GivesItsSlackBackWhileTheProgramIsBusyElsewhere) {
+TEST_F(InterposerTest, ReturnsHeadroomWhileTheProgramIsBusyElsewhere) {
   const auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");
   EXPECT_EQ(daemon_->recall_all(0), 64 * kMiB);
 }
 
-TEST_F(InterposerTest, OneProgramsSlackIsAnothersToUse) {
+TEST_F(InterposerTest, HeadroomOfOneProgramIsAvailableToAnother) {
   const auto first = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(first->read_line(), "ready");
   const auto second = start(PROBE_LINKED, "step", lease());
@@ -111,7 +111,7 @@ TEST_F(InterposerTest, ReconnectsToARestartedDaemonWithItsMemory) {
   const auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");
   start_daemon();
-  // The helper reconnects by itself, before the program makes another call.
+  // The helper thread reconnects by itself, before the program makes another call.
   ASSERT_TRUE(daemon_->wait_for_hellos(1));
   ASSERT_EQ(daemon_->hellos()[0].held.size(), 1u);
   EXPECT_GE(daemon_->hellos()[0].held[0].granted_bytes, 64 * kMiB);
@@ -120,8 +120,8 @@ TEST_F(InterposerTest, ReconnectsToARestartedDaemonWithItsMemory) {
   EXPECT_EQ(program->read_line(), "yes");
 }
 
-// A daemon that ends may have given the memory to another process, whose report the next daemon
-// accepts too.
+// Before the daemon ended, it may have granted the memory to another process, whose report the next
+// daemon accepts too.
 TEST_F(InterposerTest, MemoryReturnedWithALostRequestIsNotHeld) {
   const auto program = start(PROBE_LINKED, "step_with_slack", lease());
   ASSERT_EQ(program->read_line(), "ready");
@@ -134,16 +134,16 @@ TEST_F(InterposerTest, MemoryReturnedWithALostRequestIsNotHeld) {
   EXPECT_EQ(daemon_->hellos()[1].held[0].granted_bytes, 8 * kMiB);
 }
 
-TEST_F(InterposerTest, TheDaemonGoneFreesWorkAndHeadroomServes) {
+TEST_F(InterposerTest, WithoutADaemonFreesWorkAndHeadroomIsUsed) {
   const auto program = start(PROBE_LINKED, "free_after", lease());
   ASSERT_EQ(program->read_line(), "ready");
   daemon_.reset();
   program->write_line("go");
   EXPECT_EQ(program->read_line(), "done");
-  EXPECT_EQ(program->wait(), 0);  // and no SIGPIPE
+  EXPECT_EQ(program->wait(), 0);  // without a SIGPIPE
 }
 
-TEST_F(InterposerTest, TheDaemonGoneGrowthIsRefusedAfterABoundedWait) {
+TEST_F(InterposerTest, WithoutADaemonGrowthIsRefusedAfterABoundedWait) {
   auto extra = lease();
   extra["GPUROTA_WAIT_MS"] = "200";
   const auto program = start(PROBE_LINKED, "step", extra);
@@ -167,7 +167,7 @@ TEST_F(InterposerTest, ARefusedProgramGetsNoMemory) {
   EXPECT_EQ(start(PROBE_LINKED, "context_only", lease())->read_line(), "no");
 }
 
-TEST_F(InterposerTest, ARefusalIsExplainedAndIsNoAbsenceOfTheDaemon) {
+TEST_F(InterposerTest, RefusalIsExplainedAndNotTakenForAMissingDaemon) {
   daemon_->misbehave(Mischief::kRefuseHello, GPUROTA_REFUSED_BUSY);
   auto extra = lease();
   extra["GPUROTA_DEBUG"] = dir_.file("debug.log");
@@ -195,8 +195,8 @@ TEST_F(InterposerTest, IsServedByAnOlderDaemon) {
 
 class BadAnswers : public InterposerTest, public ::testing::WithParamInterface<Mischief> {};
 
-// Each ends the connection; the program reconnects, reports what it holds, and gets what it asked
-// for.
+// Each bad answer ends the connection. The program reconnects, reports the memory that it holds,
+// and gets the memory that it asked for.
 TEST_P(BadAnswers, AreSurvived) {
   const auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");
@@ -211,7 +211,7 @@ INSTANTIATE_TEST_SUITE_P(Interposer, BadAnswers,
                                            Mischief::kShortGrown, Mischief::kWrongSequence,
                                            Mischief::kHugeGrown));
 
-TEST_F(InterposerTest, GarbageInsteadOfAWelcomeIsADaemonThatIsAway) {
+TEST_F(InterposerTest, GarbageInsteadOfAWelcomeCountsAsAMissingDaemon) {
   auto extra = lease();
   extra["GPUROTA_WAIT_MS"] = "200";
   for (const Mischief mischief : {Mischief::kGarbageWelcome, Mischief::kForeignWelcome}) {
@@ -220,7 +220,7 @@ TEST_F(InterposerTest, GarbageInsteadOfAWelcomeIsADaemonThatIsAway) {
   }
 }
 
-TEST_F(InterposerTest, FunctionsNewerThanItArePassedOnCountedAndNamed) {
+TEST_F(InterposerTest, UnknownFunctionsArePassedOnCountedAndNamed) {
   auto extra = lease();
   extra["LD_LIBRARY_PATH"] = PROBE_NEWER_DRIVER;
   Program program({foreign(PROBE_NEWER)}, extra);

@@ -63,8 +63,8 @@ std::string export_mapped(const Memory& memory) {
   return code_name(result) + " /proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd);
 }
 
-// A duplicate of another process's descriptor, as PyTorch makes it: opened by its path, it would be
-// another file.
+// Duplicates another process's descriptor, as PyTorch does. Opening the descriptor's path would
+// give another file.
 int duplicate_of(const std::string& path) {
   int pid = 0;
   int number = -1;

@@ -53,7 +53,7 @@ class SharedMemory : public InterposerTest {
   }
 };
 
-TEST_F(SharedMemory, TheOwnerPaysUntilItFreesIt) {
+TEST_F(SharedMemory, OwnerIsChargedUntilItFreesTheMemory) {
   const auto owner = start_process();
   const auto other = start_process();
   const std::string handle = give_handle(*owner);
@@ -104,7 +104,7 @@ TEST_F(SharedMemory, MemorySharedWithinALeaseIsChargedOnceUntilItsLastUserEnds) 
 
 // The owner's process has no libgpurota: nothing reports the owner or the size, and the memory is
 // not even mapped.
-TEST_F(SharedMemory, OfAStrangerIsChargedByItsRealSize) {
+TEST_F(SharedMemory, MemoryOfAProcessWithoutTheLibraryIsChargedByItsRealSize) {
   const auto stranger = start_process({});
   const auto importer = start_process();
   for (const int mib : {2, 6, 96, 254, 256}) {
@@ -118,7 +118,7 @@ TEST_F(SharedMemory, OfAStrangerIsChargedByItsRealSize) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-TEST_F(SharedMemory, BeyondTheLimitIsRefusedAndItsMakerKeepsIt) {
+TEST_F(SharedMemory, ImportBeyondTheLimitIsRefusedAndTheOwnerKeepsTheMemory) {
   const auto stranger = start_process({});
   const auto importer = start_process();
   EXPECT_EQ(ask(*importer, "keep 200"), "CUDA_SUCCESS");
@@ -136,9 +136,9 @@ TEST_F(SharedMemory, BeyondTheLimitIsRefusedAndItsMakerKeepsIt) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-// As PyTorch shares expandable segments: exported memory is never evicted, and both see the same
-// bytes.
-TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
+// As PyTorch shares expandable segments: exported memory is never evicted, and both processes see
+// the same bytes.
+TEST_F(SharedMemory, SwapLeaseSharesDescriptorsWhileTurnsAreTakenAway) {
   daemon_.reset();
   SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {.disturbs = true, .seed = 51});
   const auto owner = start_process();
@@ -161,8 +161,8 @@ TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
   EXPECT_EQ(swap.bad(), "");
 }
 
-// In a lease with evictable memory, memory of cuMemAlloc has a handle of ours instead of the
-// driver's.
+// In a lease with evictable memory, libgpurota gives memory of cuMemAlloc a handle of its own
+// instead of the driver's.
 class SharedSwapMemory : public SharedMemory {
  protected:
   static constexpr std::uint64_t kContext = 100 * kMiB;  // as in SwapBehaviour
@@ -180,7 +180,7 @@ TEST_F(SharedSwapMemory, StaysWhileTurnsAreTakenAwayAndIsTheSameForBoth) {
   const auto swap = start_daemon({.disturbs = true, .seed = 52});
   const auto owner = start_process();
   const auto other = start_process();
-  const std::string handle = give_handle(*owner);  // of 96 MiB, so of two blocks
+  const std::string handle = give_handle(*owner);  // 96 MiB, so two blocks
   EXPECT_EQ(ask(*other, "open " + handle), "CUDA_SUCCESS");
   EXPECT_EQ(ask(*owner, "set 1"), "CUDA_SUCCESS");
   for (int i = 1; i < 40 || swap->evictions() < 6; i += 2) {
@@ -196,7 +196,7 @@ TEST_F(SharedSwapMemory, StaysWhileTurnsAreTakenAwayAndIsTheSameForBoth) {
   EXPECT_EQ(swap->bad(), "");
 }
 
-TEST_F(SharedSwapMemory, OfMoreBlocksThanOneAnswerBringsIsWhole) {
+TEST_F(SharedSwapMemory, MemoryOfMoreBlocksThanOneAnswerCarriesIsComplete) {
   const auto swap = std::make_unique<SwapDaemon>(
       socket_path(), std::vector<FakeGpu>{{uuids_[0], 4096 * kMiB}}, SwapBehaviour{});
   const auto owner = start_process();

@@ -1,8 +1,8 @@
-"""What libgpurota.so is, seen from outside: python3 library_test.py LIBRARY DRIVER_FUNCTIONS
+"""Checks properties of the file libgpurota.so: python3 library_test.py LIBRARY DRIVER_FUNCTIONS
 NVML_HEADER
 
-It is loaded into other people's programs, so it may need libc.so.6 only, in no version newer than
-glibc 2.17's, and may export nothing but dlsym, dlvsym, dlmopen and the functions that it hooks.
+The library is loaded into other people's programs, so it may need only libc.so.6, in no version
+newer than glibc 2.17, and may export only dlsym, dlvsym, dlmopen and the functions that it hooks.
 """
 
 import re
@@ -24,7 +24,7 @@ def machine(library):
 def check_needed(library):
     needed = [re.search(r"\[(.*)\]", line).group(1)
               for line in lines("readelf", "-dW", library) if "(NEEDED)" in line]
-    # The stack guard of aarch64 lives in the dynamic linker, which is there anyway.
+    # The stack guard of aarch64 is in the dynamic linker, which every process has.
     needed = [name for name in needed if name != "ld-linux-aarch64.so.1"]
     assert needed == ["libc.so.6"], f"it needs {needed}"
 
@@ -34,7 +34,7 @@ def check_exports(library, hooks):
             "AArch64": "GLIBC_2.17"}[machine(library)]
     wanted = set(hooks) | {f"{name}@{version}" for name in ("dlsym", "dlvsym", "dlmopen")
                            for version in (base, "GLIBC_2.34")}
-    if base == "GLIBC_2.2.5":  # dlmopen is younger
+    if base == "GLIBC_2.2.5":  # dlmopen came later
         wanted = wanted - {"dlmopen@GLIBC_2.2.5"} | {"dlmopen@GLIBC_2.3.4"}
     found = set()
     for line in lines("nm", "-D", "--defined-only", library):
@@ -45,8 +45,8 @@ def check_exports(library, hooks):
 
 
 def check_versions(library):
-    """Whatever it does not define comes from the C library, in a version of 2.17 or before; what
-    may be missing is what the compiler's start files ask for."""
+    """Each undefined symbol comes from the C library, in a version of 2.17 or older. Only weak
+    symbols of the compiler's start files may be missing."""
     undefined = [line.split() for line in lines("nm", "-D", "--undefined-only", library)]
     assert len(undefined) > 10
     for kind, symbol in undefined:
@@ -62,12 +62,12 @@ def check_versions(library):
 
 
 def check_loading(library):
-    """Nothing that an old dynamic linker refuses, that costs each thread, or that a hardened system
-    forbids."""
+    """Nothing in the library is refused by an old dynamic linker, costs each thread, or is
+    forbidden by a hardened system."""
     segments = "\n".join(lines("readelf", "-lW", library))
     dynamic = "\n".join(lines("readelf", "-dW", library))
-    # Thread-local storage of a preloaded library comes out of every thread, or out of the small
-    # reserve of static storage; there is one pointer, the thread's mark at the gate.
+    # Thread-local storage of a preloaded library takes memory of every thread, or of the small
+    # reserve of static storage. The library has one pointer of it: the thread's mark at the gate.
     for size in re.findall(r"^\s*TLS\s+\S+\s+\S+\s+\S+\s+\S+\s+(0x\w+)", segments, re.M):
         assert int(size, 16) <= 8, f"it has {size} bytes of thread-local storage"
     stack = re.search(r"GNU_STACK\s.*?\s([RWE ]{3})\s+0x", segments)
@@ -82,9 +82,9 @@ def check_loading(library):
 
 
 def check_start(library):
-    """Constructors of other libraries use ours before it is initialised, so nothing in it may wait
-    for that: the only start-up functions are the compiler's and the one that reads the environment,
-    which every entry also calls itself."""
+    """Constructors of other libraries use libgpurota before it is initialised, so nothing in it may
+    depend on initialisation. The only start-up functions are the compiler's, and the one that reads
+    the environment, which every entry point also calls."""
     names = {}
     for line in lines("nm", library):
         fields = line.split()
@@ -92,8 +92,8 @@ def check_start(library):
             names[int(fields[0], 16)] = fields[2]
     found = {names.get(address, f"0x{address:x}") for address in start_functions(library)}
     allowed = {"frame_dummy", "_ZN7gpurota10interposer12_GLOBAL__N_17on_loadEv"}
-    # ./dev cov; and on aarch64 libgcc's own, until when its atomics use instructions that all
-    # processors have.
+    # Other allowed functions are those of ./dev cov, and on aarch64 libgcc's: until that has run,
+    # libgcc's atomics use instructions that all processors have.
     late = {name for name in found
             if not name.startswith("_sub_I_00100")} - allowed - {"init_have_lse_atomics"}
     assert not late, f"it has dynamic initialisers: {late}"
@@ -101,8 +101,8 @@ def check_start(library):
 
 
 def start_functions(library):
-    """What .init_array points to. The file has addends of relocations there, the section zeros or
-    the same."""
+    """The addresses in .init_array. In the file, they are addends of relocations; the section has
+    zeros or the same addresses."""
     for line in lines("readelf", "-SW", library):
         section = re.search(r"\.init_array\s+INIT_ARRAY\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)",
                             line)

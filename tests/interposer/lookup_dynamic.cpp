@@ -50,7 +50,7 @@ void* ask(const char* symbol, const char* base) {
 }
 
 // As the CUDA runtime does: finds cuGetProcAddress_v2 with dlsym, and asks it for
-// "cuGetProcAddress"; which form of that function it returns depends on the version.
+// "cuGetProcAddress". The requested version decides which form of that function is returned.
 void* find_get_proc() {
   const auto first = reinterpret_cast<GetProcV2>(dlsym_new(library, "cuGetProcAddress_v2"));
   EXPECT(first != nullptr);

@@ -1,5 +1,5 @@
-/* A driver from the future, with functions that gpurota has never heard of; and, compiled with PROGRAM, a
- * program that asks for them and uses one. */
+/* A newer driver, with functions that gpurota does not know. Compiled with PROGRAM: a program that
+ * looks up these functions and uses one. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 //
 //   nvml_probe LOOKUP [cuda]    LOOKUP: "linked", or how to ask dlsym: "handle", "default", "next"
 //
-// With `cuda` it first takes 64 MiB on GPU 0, prints "cuda total free", and waits for a line at the
-// end.
+// With `cuda` the probe first takes 64 MiB on GPU 0, prints "cuda total free", and waits for a line
+// at the end.
 #include "abi/cuda_abi.h"
 #include "abi/nvml_abi.h"
 

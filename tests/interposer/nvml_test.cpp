@@ -1,5 +1,5 @@
-// NVML inside a lease: its slice as the memory and its processes as the processes, whichever
-// interface the program uses, and whether or not it uses CUDA.
+// NVML inside a lease shows the slice as all memory, and the lease's processes as all processes,
+// whichever interface the program uses, and whether or not it uses CUDA.
 #include "fixture.h"
 
 #include <map>
@@ -101,7 +101,7 @@ TEST_F(NvmlTest, ListsTheProcessesOfTheLeaseAndNoOthers) {
 }
 
 TEST_F(NvmlTest, TellsTheTruthAboutGpusThatAreNotOfTheLease) {
-  // The lease has only the second GPU: the first looks as without a lease.
+  // The lease has only the second GPU, so NVML shows the first one as without a lease.
   const auto other = outsider();
   daemon_.reset();
   daemon_ =
@@ -121,7 +121,7 @@ TEST_F(NvmlTest, OtherProcessesMemoryIsUsedMemory) {
   read_shown(*holder);
   const auto program = show({"handle"}, lease());
   const Shown shown = read_shown(*program);
-  // The holder's 64 MiB are used; its headroom counts as free, because it would be recalled.
+  // The holder's 64 MiB are used. Its headroom counts as free, because the daemon would recall it.
   const auto& memory = shown.memory.at("0 2");
   EXPECT_EQ(memory[0], 256 * kMiB);
   EXPECT_EQ(memory[1] + memory[2], memory[0]);
@@ -138,7 +138,7 @@ TEST_F(NvmlTest, WithoutADaemonItAnswersAtOnceAndTruly) {
   EXPECT_EQ(shown.memory.at("0 1"), read_shown(*show({"handle"}, {})).memory.at("0 1"));
 }
 
-TEST_F(NvmlTest, WithADaemonThatCannotTellAProcessSeesItself) {
+TEST_F(NvmlTest, ProcessSeesItselfIfTheDaemonCannotListProcesses) {
   daemon_->misbehave(Mischief::kOldDaemon);
   const auto other = outsider();
   const auto program = show({"handle", "cuda"}, lease());

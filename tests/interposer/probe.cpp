@@ -50,8 +50,8 @@ void say(const char* word) {
   if (written < 0) std::exit(4);
 }
 
-// With a limit of 256 MiB: exactly that much can be allocated; freed memory can be allocated again;
-// views show it.
+// With a limit of 256 MiB, exactly that much can be allocated, and freed memory can be allocated
+// again. cuMemGetInfo and cuDeviceTotalMem agree with the limit.
 void exhaust() {
   make_context();
   size_t total = 0;
@@ -132,7 +132,7 @@ CUmemAllocationProp on_device(int ordinal) {
   return prop;
 }
 
-// Create, map, release: the memory and its charge last until it is unmapped.
+// Memory that is created, mapped and released stays, with its charge, until it is unmapped.
 void vmm() {
   make_context();
   const CUmemAllocationProp prop = on_device(0);
@@ -210,7 +210,7 @@ void fork_before() {
   EXPECT(::waitpid(child, &status, 0) == child && status == 0);
 }
 
-// Connected, then forked: the child must not send on its parent's connection.
+// Connects, and then forks: the child must not send on its parent's connection.
 void fork_after() {
   size_t total = 0;
   EXPECT(cu.init(0) == CUDA_SUCCESS);
@@ -327,7 +327,7 @@ void uuids() {
   }
 }
 
-// Without a lease everything is as from the driver.
+// Without a lease, all answers are those of the driver.
 void whole_gpu() {
   make_context();
   size_t total = 0;
@@ -344,7 +344,7 @@ void no_gpu() { EXPECT(cu.init(0) == CUDA_ERROR_NO_DEVICE); }
 // A program that looks up the driver's functions and never initialises the driver.
 void queries_only() {}
 
-// Refused first, then admitted.
+// The first attempt is refused, the second one is admitted.
 void second_try() {
   no_gpu();
   say("refused\n");

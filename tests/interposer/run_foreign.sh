@@ -1,8 +1,8 @@
 #!/bin/bash
-# run_foreign.sh NATIVE_BUILD FOREIGN_BUILD ROOT QEMU [GTEST_ARGUMENT…]: the tests of libgpurota.so
-# with the library, the simulated driver and the programs of another architecture, emulated by QEMU
-# with the C library in ROOT. The tests themselves, their daemon and gpurota-sim are the native
-# ones.
+# run_foreign.sh NATIVE_BUILD FOREIGN_BUILD ROOT QEMU [GTEST_ARGUMENT…]: runs the tests of
+# libgpurota.so with the library, the simulated driver and the programs of another architecture,
+# emulated by QEMU with the C library in ROOT. The tests themselves, their daemon and gpurota-sim
+# are native.
 set -euo pipefail
 native=$(realpath "$1") foreign=$(realpath "$2") root=$3 qemu=$4
 shift 4
@@ -11,7 +11,8 @@ programs=$foreign/tests/interposer
 rm -rf "$folder" && mkdir -p "$folder"
 cp "$foreign/lib/libgpurota.so" "$folder"
 
-# A test finds each program under its name here. Two variables are for the emulated program only.
+# The tests find each program by its name in this folder. Two variables are set for the emulated
+# program only.
 cat > "$folder/gpurota-sim" <<END
 #!/bin/sh
 exec $qemu -L $root $foreign/sim/gpurota-sim "\$@"
@@ -44,9 +45,9 @@ for level in O0 O2; do
 done | tee "$folder/dlsym.out"
 if [ "$(grep -c ': ok$' "$folder/dlsym.out")" != 4 ]; then failed=1; fi
 
-# Not those whose subject the emulator changes: it wipes no memory at a fork, makes a fork of vfork,
-# has no robust mutexes to survive a kill, and the lock by which the simulated machine sees that
-# other processes live is not taken.
+# Skips tests whose subject the emulator changes. The emulator wipes no memory at a fork, makes
+# vfork a fork, has no robust mutexes that survive a kill, and does not take the lock that shows the
+# simulated machine which processes live.
 skipped='-TrapTest.KilledAtAnyInstruction*:*vfork_then_exec*:*raw_clone*:NvmlTest.ListsTheProcesses*'
 skipped+=':NvmlTest.TellsTheTruth*:NvmlTest.WithoutALease*'
 GPUROTA_FOREIGN=$folder "$native/tests/interposer/interposer_program_test" --gtest_brief=1 \

@@ -1,7 +1,7 @@
 #!/bin/bash
-# run_musl.sh LIBRARY: programs of musl (Alpine's C library), into which libgpurota.so is loaded
-# although it cannot serve them: they run, and have no GPU, for which there is a line on standard
-# error. Exits 77 without musl-gcc.
+# run_musl.sh LIBRARY: loads libgpurota.so into programs of musl (Alpine's C library), which the
+# library cannot serve. The programs run but have no GPU, and a line on standard error says so.
+# Exits with 77 without musl-gcc.
 set -euo pipefail
 library=$(realpath "$1")
 command -v musl-gcc >/dev/null || { echo "musl-gcc is not installed"; exit 77; }
@@ -45,11 +45,11 @@ run() { # run VARIABLE=VALUE…: with the library preloaded
 }
 without=$(./program)
 [ "$without" = "cuInit: 0" ] || fail "the program by itself says: $without"
-# Nothing to hold: as if the library were not there.
+# Without a limit to enforce, the library changes nothing.
 [ "$(run GPUROTA_RUNTIME_DIR="$work/none")" = "cuInit: 0" ] ||
   fail "without a lease it says: $(run GPUROTA_RUNTIME_DIR="$work/none"; cat said)"
 [ ! -s said ] || fail "it has something to say: $(cat said)"
-# A limit that cannot be held.
+# A limit that the library cannot enforce.
 lease=(GPUROTA_LEASE=L1 GPUROTA_TOKEN=0123456789abcdef0123456789abcdef GPUROTA_SOCKET="$work/none")
 [ "$(run "${lease[@]}")" = "cuInit: 100" ] ||
   fail "under a lease it says: $(run "${lease[@]}"; cat said)"

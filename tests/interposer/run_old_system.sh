@@ -1,15 +1,15 @@
 #!/bin/bash
 # run_old_system.sh LIBRARY [SUITE]: loads libgpurota.so into programs of an old Debian with that
 # system's C library, from the packages of SUITE (bullseye: glibc 2.31, where dlsym and
-# pthread_create still are in libdl and libpthread). Needs apt and the network; changes nothing of
-# this system. Exits 77 without them.
+# pthread_create are still in libdl and libpthread). Needs apt and the network; exits with 77
+# without them. Changes nothing of this system.
 set -euo pipefail
 library=$(realpath "$1") suite=${2:-bullseye}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/root" "$work/packages"
-: > "$work/status" # so that what is installed here plays no part
+: > "$work/status" # so that packages installed on this system are not considered
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main" > "$work/sources"
 apt=(-q -o "Dir::Etc::SourceList=$work/sources" -o Dir::Etc::SourceParts=/dev/null \
   -o "Dir::State::Lists=$work/lists"
@@ -25,7 +25,7 @@ for package in "$work"/packages/*.deb; do dpkg -x "$package" "$work/root"; done
 multiarch=$(uname -m)-linux-gnu
 libraries=$work/root/lib/$multiarch:$work/root/usr/lib/$multiarch
 loader=$(echo "$work/root/lib/$multiarch"/ld-linux-*.so.*)
-old() { # old PROGRAM ARGUMENT…: with the old loader and C library, under a lease whose daemon is away
+old() { # uses the old loader and C library, under a lease whose daemon is away
   env LD_BIND_NOW=1 PYTHONHOME="$work/root/usr" GPUROTA_LEASE=L1 \
     GPUROTA_TOKEN=0123456789abcdef0123456789abcdef \
     GPUROTA_SOCKET="$work/none" GPUROTA_DEBUG="$work/debug" \
@@ -34,8 +34,8 @@ old() { # old PROGRAM ARGUMENT…: with the old loader and C library, under a le
 "$loader" "$work/root/lib/$multiarch/libc.so.6" > "$work/version"
 head -n 1 "$work/version"
 [ "$(old bin/echo loaded)" = loaded ] && echo "echo: ok"
-# Extension modules are found by dlsym; ctypes asks for names that are hooked, of libraries that are
-# not there.
+# Python finds extension modules by dlsym. ctypes looks up hooked names in libraries that do not
+# have them.
 old usr/bin/python3.9 -c '
 import ctypes, math, threading
 everything = ctypes.CDLL(None)

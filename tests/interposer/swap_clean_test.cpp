@@ -47,7 +47,7 @@ TEST_F(CleanMemory, IsNotCopiedAgain) {
   end();
 }
 
-TEST_F(CleanMemory, OneByteThatIsChangedAmongItIsSeen) {
+TEST_F(CleanMemory, ChangeOfOneByteIsDetected) {
   start({.disturbs = true, .seed = 32}, "3");
   ASSERT_TRUE(swap_->wait_for_clean_bytes(4 * kServer));
   ASSERT_TRUE(swap_->wait_for_evictions(swap_->evictions() + 5));

@@ -221,7 +221,7 @@ bool SwapDaemon::on_call(Tenant& tenant) {
   }
   const bool asks = header.type == GPUROTA_MSG_QUERY || header.type == GPUROTA_MSG_CONTEXTS;
   if (asks && parse(packet, size, &query)) {
-    // First handle the messages that the tenant sent on the event socket before the question.
+    // Messages that the tenant sent on the event socket before the question are handled first.
     return (!tenant.event || on_event(tenant)) && info(tenant, query.slot, header.seq);
   }
   if (header.type == GPUROTA_MSG_PROCESSES && parse(packet, size, &processes)) {
@@ -240,7 +240,7 @@ bool SwapDaemon::on_call(Tenant& tenant) {
   return false;
 }
 
-// All tenants are of one lease, so the memory of each is already counted.
+// All tenants belong to one lease, so the memory of each is already counted.
 bool SwapDaemon::holding(const Tenant& tenant, const gpurota_msg_holding& message) {
   if (message.kind == GPUROTA_HOLDING_END) {
     shared_.erase(message.key);

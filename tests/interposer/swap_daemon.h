@@ -3,7 +3,7 @@
 // while the tenant does not drain, evicts some or all memory, restores it, and opens the gate
 // again.
 //
-// The daemon keeps books as the real one does, and counts messages that contradict them.
+// The daemon keeps accounts as the real one does, and counts messages that contradict them.
 #pragma once
 
 #include "abi/page.h"
@@ -29,9 +29,9 @@ struct SwapBehaviour {
   bool disturbs = false;    // takes turns away at random
   bool forgets = false;     // opens without restoring, once
   bool stays_shut = false;  // restores memory, but admits work only call by call
-  bool takes_away = false;  // keeps all memory evicted, and grants more all the same
+  bool takes_away = false;  // keeps all memory evicted, but still grants more
   bool answers = true;      // false: questions for memory wait forever
-  bool copies_all = false;  // memory is not to be hashed
+  bool copies_all = false;  // evictions copy unchanged memory too
   std::uint64_t context_cost = std::uint64_t{100} << 20;
   std::uint64_t oversize = 0;  // in host memory, beyond the limit of each GPU
   unsigned seed = 1;
@@ -40,7 +40,7 @@ struct SwapBehaviour {
 class SwapDaemon {
  public:
   SwapDaemon(std::string path, std::vector<FakeGpu> gpus, SwapBehaviour behaviour);
-  // Disconnects at once, whatever is under way.
+  // Disconnects at once, even in the middle of an order.
   ~SwapDaemon();
   SwapDaemon(const SwapDaemon&) = delete;
   SwapDaemon& operator=(const SwapDaemon&) = delete;
@@ -48,12 +48,12 @@ class SwapDaemon {
   void set(const SwapBehaviour& behaviour);
   std::uint64_t evictions() const;
   std::uint64_t evicted_bytes() const;
-  std::uint64_t clean_bytes() const;  // of the evicted bytes, without a copy
+  std::uint64_t clean_bytes() const;  // of the evicted bytes, those that needed no copy
   // Orders refused by a process with an open RDMA device.
   std::uint64_t refused_for_rdma() const;
   std::uint64_t let_through() const;
   bool wait_for_grant_while_away() const;
-  // The fraction of the time since the last call in which tenants reported that they work.
+  // The fraction of the time since the last call in which tenants reported work.
   double busy_share();
   std::string bad() const;  // the first error; "" if none
   // The sum over all connected tenants.
@@ -85,7 +85,7 @@ class SwapDaemon {
     bool here = false;
     std::uint64_t key[2] = {};
     bool forgotten = false;  // its memory was not restored
-    bool let_in = false;     // something was admitted since the gate closed
+    bool let_in = false;     // a submission was admitted since the gate closed
     std::vector<Gpu> gpus;
     Phase phase = Phase::kShut;
     std::uint32_t gate_seq = 0;

@@ -55,7 +55,7 @@ bool SwapDaemon::is_out(const Tenant& tenant) {
       tenant.gpus, [](const Gpu& g) { return g.memory.movable_bytes > g.memory.resident_bytes; });
 }
 
-// Restores all memory, or as much as there is room for.
+// Restores all memory, or as much as fits.
 void SwapDaemon::restore(Tenant& tenant, bool all) {
   for (std::uint32_t slot = 0; slot < gpus_.size(); ++slot) {
     Gpu& gpu = tenant.gpus[slot];
@@ -86,7 +86,7 @@ void SwapDaemon::step(Tenant& tenant) {
       tenant.phase = Phase::kRestoring;
       return;
     case Phase::kRestoring: {
-      if (moves(tenant)) return;  // returns room that no block fits in
+      if (moves(tenant)) return;  // the tenant returns room that no block fits into
       if (!tenant.forgotten && is_out(tenant)) return restore(tenant, true);
       tenant.let_in = false;
       if (behaviour_.stays_shut) {

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kContext = 100 * kMiB;
 class SwapTest : public InterposerTest {
  protected:
   void SetUp() override {
-    // An emulator has neither barriers between threads nor memory that fork wipes.
+    // An emulator has no barriers between threads and no memory that fork wipes.
     if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
     InterposerTest::SetUp();
     daemon_.reset();
@@ -59,15 +59,15 @@ class SwapTest : public InterposerTest {
     ASSERT_TRUE(swap_->wait_for_resident(0, 0));
   }
 
-  // Checks that nothing was wrong so far, and that the probe, which waits for a line, ends well.
+  // Checks that no error was counted so far, and that the probe, which waits for a line, exits with
+  // 0.
   void expect_good_end(Program& probe) {
     EXPECT_EQ(swap_->bad(), "");
     probe.write_line("");
     EXPECT_EQ(probe.wait(), 0);
   }
 
-  // The probe has allocated `movable` bytes, is queried while they are evicted, and frees them
-  // then.
+  // The probe allocates `movable` bytes, makes queries while they are evicted, and then frees them.
   void expect_answers_while_away(const std::string& what, std::uint64_t movable) {
     SwapBehaviour behaviour{};
     start_swap_daemon(behaviour);

@@ -1,6 +1,6 @@
-// A CUDA program with more memory than its lease has on the GPU: one allocation that fits nowhere
-// in one piece, many later ones, and some that it maps itself. The program knows every byte, and
-// checks all of them at the end.
+// A CUDA program with more memory than its lease has on the GPU: one allocation that fits neither
+// the GPU nor host memory as a whole, many later ones, and some memory that the program maps
+// itself. The program knows every byte, and checks all of them at the end.
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/swap_probe.h"
 
@@ -63,7 +63,7 @@ class Program {
     return true;
   }
 
-  // Frees every second one, and allocates others instead.
+  // Frees every second buffer, and allocates others instead.
   bool replace() {
     for (std::size_t i = 0; i < buffers_.size(); i += 2) {
       const std::size_t size = buffers_[i].bytes.size();
@@ -141,8 +141,8 @@ class Program {
 
 }  // namespace
 
-// Fills its memory, reports it, works until told to continue; replaces half, checks all, reports
-// it, and frees everything when told to.
+// Fills its memory, reports that, and works until it is told to continue. Then replaces half,
+// checks all, reports that, and frees everything when it is told to.
 int main() {
   if (!load_driver() || !OK(cuInit(0))) return 2;
   const WithContext with;

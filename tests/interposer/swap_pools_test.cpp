@@ -27,8 +27,8 @@ TEST_F(SwapPools, KeepMemoryMappedThatAnotherStreamStillUses) {
 }
 TEST_F(SwapPools, ReportTheirAttributesLikeTheDriver) { expect_well("pool_figures"); }
 
-// Trap: the driver ends before the program does, and every call fails from then on.
-TEST_F(SwapPools, AProgramThatEndsWhileItIsToBeEvictedHasFailedAtNothing) {
+// Trap: the driver ends before the program does, and from then on every call fails.
+TEST_F(SwapPools, ProgramThatEndsDuringAnEvictionReportsNoError) {
   start_swap_daemon({}, 256 * kMiB);
   const auto probe = start_probe({"end_slowly"});
   ASSERT_EQ(read_until(*probe, "ending"), "");
@@ -55,12 +55,12 @@ class UsableShare : public SwapTest {
   }
 };
 
-TEST_F(UsableShare, OfASliceIsNearlyAllOfIt) {
+TEST_F(UsableShare, SliceCanUseNearlyItsWholeLimit) {
   start_daemon(1024 * kMiB, kContext);
   expect_usable();
 }
 
-TEST_F(UsableShare, OfASwapLeaseIsNearlyAllOfIt) {
+TEST_F(UsableShare, SwapLeaseCanUseNearlyItsWholeLimit) {
   start_swap_daemon({}, 1024 * kMiB);
   expect_usable();
   EXPECT_EQ(swap_->bad(), "");

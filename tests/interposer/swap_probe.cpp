@@ -64,7 +64,7 @@ void use_linear(CUcontext context, unsigned seed) {
   OK(cuStreamDestroy_v2(stream));
 }
 
-// The same in stream order; now and then a stream is destroyed with pending work.
+// Like use_linear, in stream order; occasionally destroys a stream with pending work.
 void use_async(CUcontext context, unsigned seed) {
   Random random(seed);
   if (!OK(cuCtxSetCurrent(context))) return;
@@ -110,7 +110,8 @@ void use_graph(CUcontext context, unsigned seed) {
         !OK(cuMemsetD32Async(a.address, a.value, a.size / 4, stream))) {
       return;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 15));  // a turn ends meanwhile
+    // A turn ends during the sleep.
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 15));
     if (!OK(cuMemcpyDtoDAsync_v2(b.address, a.address, a.size, stream)) ||
         !OK(cuStreamEndCapture(stream, &graph)) ||
         !OK(cuGraphInstantiateWithFlags(&exec, graph, 0))) {
@@ -177,7 +178,7 @@ void use_two_gpus(CUcontext first, unsigned seed) {
   OK(cuCtxDestroy_v2(second));
 }
 
-// Children that use nothing, and host functions that run while the gate is closed.
+// Forks children that use nothing, and launches host functions that run while the gate is closed.
 void fork_and_call(CUcontext context) {
   CUstream stream = nullptr;
   if (!OK(cuCtxSetCurrent(context)) || !OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) return;
@@ -269,7 +270,7 @@ int answers() {
   if (context != with.context() || device != 0 || type != CU_MEMORYTYPE_DEVICE) g_wrong = true;
   OK(cuMemGetInfo_v2(&free, &total));
   SAME(static_cast<unsigned>(free / kMiB), 924 - 72 - 2);
-  // Freed while evicted, or not.
+  // The memory is freed while it is evicted, or resident.
   OK(cuMemFree_v2(big));
   OK(cuMemFree_v2(small));
   OK(cuMemFree_v2(pitched));
@@ -280,7 +281,7 @@ int answers() {
   return 0;
 }
 
-// The results of one call that waits at the gate, and of one allocation that waits for memory.
+// Prints the results of a call that waits at the gate, and of an allocation that waits for memory.
 int stand() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -313,7 +314,7 @@ int capture_for(double seconds) {
   return 0;
 }
 
-// A little work at a time, and a pause of the CPU after each.
+// Submits a little work at a time, and pauses the CPU after each.
 int sip(double seconds) {
   g_end = Clock::now() + std::chrono::milliseconds(static_cast<long>(seconds * 1000));
   if (!OK(cuInit(0))) return 1;
@@ -330,7 +331,7 @@ int sip(double seconds) {
   return OK(cuMemFree_v2(p)) ? 0 : 1;
 }
 
-// Changes everything it writes a little each time, so that a lost write shows at once.
+// Writes slightly different content each time, so that a lost write shows at once.
 int overwrite(int times) {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -373,7 +374,7 @@ int orphan(bool frees) {
   return g_wrong ? 1 : 0;
 }
 
-// Opens a device for a while that would have registered the program's memory.
+// Opens for a while a device with which the program's memory could have been registered.
 int with_rdma_device(const char* device) {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;

@@ -1,5 +1,5 @@
-// Shared by the programs in swap leases: how they report errors, and how they are told to continue;
-// also the parts of swap_probe. Any thread.
+// Shared by the programs in swap leases: how they report errors, and how a test tells them to
+// continue. Also has the parts of swap_probe. Any thread.
 #pragma once
 
 #include "tests/driver/api.h"
@@ -59,8 +59,8 @@ inline bool same(unsigned read, unsigned wanted, int line) {
 }
 #define SAME(read, wanted) same(read, wanted, __LINE__)
 
-// True if the allocation succeeded. No room in the lease is not an error: other programs of the
-// lease, or wired memory, take the room.
+// True if the allocation succeeded. A lack of room in the lease is no error, because other programs
+// of the lease, or wired memory, may take the room.
 inline bool got(CUresult result, int line) {
   return result != CUDA_ERROR_OUT_OF_MEMORY && ok(result, "an allocation", line);
 }
@@ -101,7 +101,7 @@ int end_slowly();
 void use_vmm(CUcontext context, unsigned seed);
 // Checks the answers about mapped memory, resident or not; `wait` returns once it has been evicted.
 void ask_of_vmm(void (*wait)());
-// Memory mapped once, with content.
+// Memory that is mapped once and filled, and then outlives the context.
 class Orphan {
  public:
   bool make();
@@ -112,5 +112,5 @@ class Orphan {
   unsigned long long handle_ = 0;
   CUdeviceptr range_ = 0;
 };
-// Exported handles, ours and the driver's, with every function that takes one.
+// Exports handles, libgpurota's and the driver's, with every function that takes one.
 int give_away();

@@ -17,7 +17,8 @@ struct Graph {
   }
 };
 
-// Captures a fill of `from` with `value` and a copy; meanwhile a turn ends, or tries to.
+// Captures a fill of `from` with `value` and a copy. Meanwhile the daemon ends the turn, or tries
+// to.
 bool capture(CUdeviceptr from, CUdeviceptr to, unsigned value, bool old, int pause_ms,
              Graph* made) {
   const auto begin =

@@ -1,5 +1,5 @@
-// Stream-ordered memory at the limit of the lease: memory that is freed and no longer used is
-// available at once to every family; and the pool figures that a program sees.
+// Stream-ordered memory at the limit of the lease: freed memory that is no longer used is available
+// at once to every family. Also checks the pool figures that a program sees.
 #include "tests/interposer/swap_probe.h"
 
 #include <functional>
@@ -77,7 +77,7 @@ std::vector<Family> families(CUstream other) {
   };
 }
 
-// Made before the driver is used, so destroyed after the driver.
+// Made before the driver is initialised, and so destroyed after the driver.
 struct Ending {
   bool slow = false;
   ~Ending() {
@@ -174,8 +174,8 @@ int freed_in_another_stream() {
   return g_wrong ? 1 : 0;
 }
 
-// On a thread that never had a context, because any thread may run a destructor: an error there
-// ends PyTorch.
+// Frees on a thread that never had a context, because any thread may run a destructor. An error
+// there ends PyTorch.
 int freed_by_a_stranger() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -190,7 +190,8 @@ int freed_by_a_stranger() {
   return g_wrong ? 1 : 0;
 }
 
-// Measured on driver 580, except that nothing is kept for later as a pool would.
+// The expected figures were measured on driver 580. Unlike the driver's pools, a pool of a swap
+// lease keeps no freed memory.
 int pool_figures() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -210,7 +211,7 @@ int pool_figures() {
   OK(cuMemFreeAsync(c, stream));
   FIGURE(USED_MEM_CURRENT, 1001);
   FIGURE(USED_MEM_HIGH, 1001 + 40 * kMiB);
-  OK(cuMemAllocAsync(&c, 40 * kMiB, stream));  // the memory just freed
+  OK(cuMemAllocAsync(&c, 40 * kMiB, stream));  // gets the memory that was just freed
   FIGURE(USED_MEM_CURRENT, 1001 + 40 * kMiB);
   FIGURE(USED_MEM_HIGH, 1001 + 40 * kMiB);
   for (const CUdeviceptr p : {a, b, c}) OK(cuMemFreeAsync(p, stream));

@@ -70,7 +70,7 @@ class Expandable {
     }
     return true;
   }
-  // Copies across the border of two segments, in one copy.
+  // Copies across the border of two segments in a single call.
   void copy_within() {
     if (segments_.size() < 4) return;
     OK(cuMemcpyDtoDAsync_v2(at(2), at(0), 2 * kSegment, stream_));
@@ -87,8 +87,8 @@ class Expandable {
   std::vector<Segment> segments_;
 };
 
-// Maps the memory a second time, partly and read-only. A real driver may require a whole mapping,
-// or a writable one.
+// Maps the memory a second time, partly and read-only. A real driver may accept only a mapping of
+// all of it, or a writable one.
 bool map_again(CUdeviceptr address, std::size_t size, std::size_t* part,
                CUmemGenericAllocationHandle handle) {
   CUresult result = cuMemMap(address, *part, 0, handle, 0);
@@ -104,7 +104,7 @@ bool map_again(CUdeviceptr address, std::size_t size, std::size_t* part,
   return OK(result);
 }
 
-// One memory at several addresses, with different access, retained, released and mapped elsewhere.
+// Maps one memory at several addresses, with different access; retains, releases and remaps it.
 bool use_aliases(CUstream stream, Random& random) {
   const std::size_t size = (1 + random() % 40) * (2 * kMiB);
   std::size_t half = size / 2 / (2 * kMiB) * 2 * kMiB + (size < 4 * kMiB ? size : 0);
@@ -236,7 +236,7 @@ void ask_of_vmm(void (*wait)()) {
   OK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range + kSize - 1)));
   EXPECT(cuMemAddressFree(range, 2 * kSize) == CUDA_ERROR_INVALID_VALUE);
   EXPECT(cuMemUnmap(range, kSize - 2 * kMiB) == CUDA_ERROR_INVALID_VALUE);
-  // Freed while evicted, or not.
+  // The memory is freed while it is evicted, or resident.
   OK(cuMemUnmap(range, kSize));
   OK(cuMemRelease(handle));
   OK(cuMemRelease(again));
@@ -272,7 +272,7 @@ int give_away() {
   int fd = -1;
   OK(cuMemCreate(&one, 4 * kMiB, &plain, 0));
   OK(cuMemCreate(&two, 4 * kMiB, &shareable, 0));
-  // One handle with more than a block: not evictable.
+  // A handle with more than one block of memory is not evictable.
   OK(cuMemCreate(&big, 128 * kMiB, &shareable, 0));
   EXPECT(cuMemExportToShareableHandle(&fd, one, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
          CUDA_ERROR_INVALID_VALUE);

@@ -39,7 +39,7 @@ TEST_F(SwapTest, MemoryOfTwoGpusMoves) {
   expect_good_end(*probe);
 }
 
-TEST_F(SwapTest, ADaemonThatIsKilledInMidMoveAndComesBackFindsTheSameMemory) {
+TEST_F(SwapTest, DaemonKilledDuringAMoveFindsTheSameMemoryAfterwards) {
   SwapBehaviour behaviour{.disturbs = true, .seed = 7};
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"torture", "0", "2"});
@@ -68,8 +68,8 @@ TEST_F(SwapTest, CapturesInTheStreamsOfThreadsGoOnWhileTurnsAreTakenAway) {
   expect_good_end(*probe);
 }
 
-// Its GPU is idle most of the time, and in nearly every sample.
-TEST_F(SwapTest, AProgramThatSubmitsLittleByLittleIsAtWork) {
+// The GPU is idle most of the time, and in nearly every sample.
+TEST_F(SwapTest, ProgramWithSmallSubmissionsCountsAsBusy) {
   start_swap_daemon({});
   const auto probe = start_probe({"sip", "2"});
   ASSERT_EQ(read_until(*probe, "begun"), "");
@@ -81,7 +81,8 @@ TEST_F(SwapTest, AProgramThatSubmitsLittleByLittleIsAtWork) {
 }
 
 TEST_F(SwapTest, ProgramQueriesAndFreesEvictedMemory) {
-  // 72 MiB and a page for the small ones; nothing is reported until all is evicted.
+  // The sum is 72 MiB and a page for the small ones. Nothing is reported until all memory is
+  // evicted.
   expect_answers_while_away("answers", 74 * kMiB);
 }
 
@@ -107,7 +108,7 @@ TEST_F(SwapTest, ExportedOrBoundMemoryBecomesWired) {
 }
 
 // Mapped memory outlives contexts, but without a context it cannot be copied.
-TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks) {
+TEST_F(SwapTest, EvictedMappingWithoutAContextIsNotCountedUntilThereIsOne) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"orphan"});
@@ -126,7 +127,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks)
   expect_good_end(*probe);
 }
 
-TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
+TEST_F(SwapTest, EvictedMappingCanBeFreedWithoutAContext) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"orphan", "frees"});
@@ -146,7 +147,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
   expect_good_end(*probe);
 }
 
-// Such a device accesses registered memory directly, without any call to the driver.
+// An RDMA device accesses registered memory directly, without any call to the driver.
 TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
@@ -169,7 +170,7 @@ TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   expect_good_end(*probe);
 }
 
-// The gate stayed closed meanwhile, so the copies in host memory seem up to date.
+// The gate stayed closed during the write, so the copies in host memory seem up to date.
 TEST_F(SwapTest, WriteThatPassedTheGateIsNotLost) {
   start_swap_daemon({.disturbs = true, .stays_shut = true, .copies_all = true});
   const auto probe = start_probe({"overwrite", "6"});
@@ -178,9 +179,9 @@ TEST_F(SwapTest, WriteThatPassedTheGateIsNotLost) {
   expect_good_end(*probe);
 }
 
-// The daemon's books are wrong, for whatever reason: the tenant does not run without its memory,
-// and corrects them.
-TEST_F(SwapTest, AGateIsNotOpenedWhileMemoryIsOut) {
+// The daemon opens the gate although memory is evicted. The tenant does not run without its memory,
+// and corrects the daemon's accounts.
+TEST_F(SwapTest, GateIsNotOpenedWhileMemoryIsEvicted) {
   SwapBehaviour behaviour{.disturbs = true, .seed = 3};
   start_swap_daemon(behaviour);
   const auto probe = start_probe({"torture", "0", "4"});
@@ -225,9 +226,9 @@ TEST_F(SwapTest, WaitingForATurnHasNoBound) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
-// If the granted memory were kept, the daemon would wait for it to be evicted, although it was
-// never made.
-TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgain) {
+// The tenant must return a grant whose memory cannot be made now. Otherwise the daemon would wait
+// for the eviction of memory that does not exist.
+TEST_F(SwapTest, GrantThatCannotBeUsedNowIsReturnedAndRequestedAgain) {
   start_swap_daemon({}, 1024 * kMiB);
   Program probe(
       {foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE, "--", foreign(PROBE_IPC)},
@@ -246,13 +247,13 @@ TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgai
   EXPECT_EQ(swap_->bad(), "");
 }
 
-// Intended differences: memory of pools is evictable, so nothing is kept for later; and an
+// Intended differences: memory of pools is evictable, so pools keep no freed memory; and an
 // allocation during a capture succeeds instead of ending the capture.
 const std::set<std::string> kDifferences = {
     "a_threshold_keeps_memory_until_it_is_trimmed",
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
-    // Free memory is that of the lease, not of the GPU: a maker is not charged for what others
-    // keep.
+    // Free memory is that of the lease, not of the GPU: the maker is not charged for memory that
+    // other processes keep.
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
     "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once",
     "memory_that_is_freed_while_it_is_open_stays_until_it_is_closed",
@@ -263,8 +264,8 @@ const std::set<std::string> kDifferences = {
     // All evictable memory can be shared.
     "only_linear_memory_of_the_process_itself_has_a_handle"};
 
-// Under a swap lease, the driver's own conformance programs pass as without one, undisturbed and
-// with constant turns.
+// The driver's own conformance programs pass under a swap lease as without one, both undisturbed
+// and with constant turns.
 class DriverUnderSwap : public SwapTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void check(const SwapBehaviour& behaviour) {

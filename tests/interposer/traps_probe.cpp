@@ -46,7 +46,7 @@ void be_refused(size_t size) {
   EXPECT(cu.mem_alloc(&p, size) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// All of `limit` can be allocated, and no more.
+// Checks that exactly `limit` can be allocated.
 void hold_exactly(size_t limit, size_t step = 16 * kMiB) {
   std::vector<CUdeviceptr> kept;
   CUdeviceptr p = 0;
@@ -65,7 +65,7 @@ std::vector<char*> run_self(const char* scenario) {
   return {program_arguments[0], const_cast<char*>(scenario), nullptr};
 }
 
-// The file of this program; under emulation the environment must name it.
+// The file of this program; the environment must name it under emulation.
 const char* self() {
   const char* said = std::getenv("PROBE_SELF");
   return said != nullptr ? said : "/proc/self/exe";
@@ -95,8 +95,8 @@ void fork_then_exec() {
   hold_exactly(192 * kMiB);
 }
 
-// The child runs in its parent's memory until it executes a program: our library must not treat it
-// as a process of its own.
+// The child runs in its parent's memory until it executes a program, so our library must not treat
+// the child as a process of its own.
 void vfork_then_exec() {
   make_context();
   take(64 * kMiB);
@@ -122,8 +122,8 @@ void spawned() {
   wait_for(child);
 }
 
-// As many children as can get a whole piece each: with more, a child's share would depend on how
-// soon others answer.
+// Makes as many children as can get a whole piece each. With more children, a child's share would
+// depend on how soon the others answer.
 void many_forks_at_once() {
   for (int i = 0; i < 3; ++i) {
     if (::fork() != 0) continue;
@@ -210,8 +210,8 @@ void lookups_at_once() {
       200);
 }
 
-// A thread cancelled while it waits for an absent daemon must not keep a lock of ours. Cancelled
-// elsewhere, the simulated driver's C++ code would be unwound.
+// A thread that is cancelled while it waits for an absent daemon must not keep a lock of ours. A
+// thread cancelled elsewhere would unwind the simulated driver's C++ code.
 void cancelled_thread() {
   make_context();
   take(64 * kMiB);
@@ -232,7 +232,7 @@ void cancelled_thread() {
              },
              nullptr) == 0);
   while (!begun.load()) ::sched_yield();
-  ::usleep(20 * 1000);  // probably inside by then; correct in any case
+  ::usleep(20 * 1000);  // probably waiting by then; correct in any case
   EXPECT(::pthread_cancel(thread) == 0 && ::pthread_join(thread, nullptr) == 0);
   be_refused(128 * kMiB);
 }
@@ -334,8 +334,8 @@ void descriptors_closed_before() {
   exhaust();
 }
 
-// Repeatedly, while threads allocate and get recalls: what the library and the daemon rely on must
-// not change.
+// Closes all sockets repeatedly while threads allocate and get recalls. Afterwards the limit must
+// still be exact.
 void connection_closed_while_others_allocate() {
   make_context();
   {
@@ -397,7 +397,7 @@ void two_gpus() {
   take(128 * kMiB);
   EXPECT(cu.ctx_set_current(contexts[0]) == CUDA_SUCCESS);
   hold_exactly(128 * kMiB);
-  EXPECT(cu.mem_free(on_second) == CUDA_SUCCESS);  // of a GPU other than the current one
+  EXPECT(cu.mem_free(on_second) == CUDA_SUCCESS);  // memory of a GPU other than the current one
   EXPECT(cu.ctx_destroy(contexts[2]) == CUDA_SUCCESS);
   EXPECT(cu.ctx_set_current(contexts[0]) == CUDA_SUCCESS);
   hold_exactly(256 * kMiB);

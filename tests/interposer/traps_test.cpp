@@ -1,5 +1,5 @@
-// Real-world behaviour of programs (traps_probe.cpp): each does something to itself that has broken
-// similar libraries, and stays within its limit.
+// Real-world behaviour of programs (traps_probe.cpp): each program does something to itself that
+// has broken similar libraries, and must stay within its limit.
 #include "fixture.h"
 
 #include <csignal>
@@ -43,7 +43,7 @@ TEST_F(TrapTest, EachGpuOfALeaseHasItsOwnLimit) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-TEST_F(TrapTest, ACancelledThreadTakesNoLockWithIt) {
+TEST_F(TrapTest, CancelledThreadKeepsNoLock) {
   auto extra = lease();
   extra["GPUROTA_WAIT_MS"] = "400";
   const auto program = start(PROBE_TRAPS, "cancelled_thread", extra);
@@ -53,8 +53,8 @@ TEST_F(TrapTest, ACancelledThreadTakesNoLockWithIt) {
   EXPECT_EQ(program->wait(), 0);
 }
 
-// Killed at a different place in the code each time: its memory is free again, and its daemon works
-// on.
+// The program is killed at a different place in the code each time. Its memory must be free again,
+// and the daemon must continue.
 TEST_F(TrapTest, KilledAtAnyInstructionNothingStaysCharged) {
   for (long us = 0; us < 30; ++us) {
     const auto program = trap("busy");

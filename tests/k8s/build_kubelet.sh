@@ -1,9 +1,9 @@
 #!/bin/bash
-# Builds programs of Kubernetes 1.20.2 of Debian 12's source package with Debian's Go:
+# Builds programs of Kubernetes 1.20.2 from Debian 12's source package with Debian's Go:
 # build_kubelet.sh FOLDER [PROGRAM…] makes FOLDER/bin/PROGRAM, by default kubelet. The script takes
-# the source from the machine's own Debian mirror and nothing else from the network. kubelet takes a
-# minute or two of two processors, and 3 GB; kube-apiserver, kube-scheduler and
-# kube-controller-manager three times as much.
+# the source from the machine's own Debian mirror and nothing else from the network. kubelet takes
+# one or two minutes of two processors, and 3 GB; kube-apiserver, kube-scheduler and
+# kube-controller-manager take three times as much.
 set -euo pipefail
 version=1.20.5+really1.20.2
 folder=$(realpath -m "$1")
@@ -16,7 +16,7 @@ for tool in go:golang-go dpkg-source:dpkg-dev rsync:rsync; do
     { echo "${tool%%:*} is not installed: apt-get install ${tool##*:}"; exit 77; }
 done
 mkdir -p "$folder"/{bin,source,lists/partial,go/src/k8s.io/kubernetes}
-# The mirrors that this machine has already, for sources instead of packages.
+# Uses the mirrors that this machine has configured, for source packages instead of binary ones.
 sed 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/debian.sources \
   >"$folder/debian.sources"
 options=(-o "Dir::Etc::sourcelist=$folder/debian.sources" -o Dir::Etc::sourceparts=/dev/null \
@@ -28,10 +28,11 @@ if [ ! -f "$archive" ]; then
     -qq --download-only "kubernetes=$version-1.1+deb12u1")
 fi
 tar -xzf "$archive" -C "$folder/go/src/k8s.io/kubernetes" --strip-components=1
-# Its go.mod is older than the rules for modules; Debian builds it in the old way, too.
+# The go.mod of Kubernetes 1.20 does not follow the rules of modules, so this builds without
+# modules, as Debian does.
 cd "$folder/go/src/k8s.io/kubernetes"
 export CGO_ENABLED=0 GO111MODULE=off GOPATH=$folder/go GOCACHE=$folder/cache GOFLAGS='' GOPROXY=off
-# The API server needs code that is made of the rest.
+# The API server needs code that is generated from the other sources.
 case " ${missing[*]} " in
   *" kube-apiserver "*) make generated_files >"$folder/generated.log" 2>&1 || { tail -20 "$folder/generated.log"; exit 1; } ;;
 esac

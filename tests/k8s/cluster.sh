@@ -1,12 +1,13 @@
 #!/bin/bash
-# gpurota in a real Kubernetes cluster of one node, with a simulated GPU: cluster.sh BIN_DIR BUILD
+# Tests gpurota in a real Kubernetes cluster of one node, with a simulated GPU: cluster.sh BIN_DIR
+# BUILD
 #
-# As root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler,
+# Runs as root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler,
 # kube-controller-manager and kubelet of one version, 1.20 or newer; etcd, containerd, runc, ctr and
-# kubectl are looked for there first, too. build_cluster.sh builds 1.20 of Debian 12's source
-# package. Claims (dynamic resources) are tried with 1.34 or newer, and containerd 1.7 or newer,
-# only. The test runs in namespaces of its own, as kubelet.sh does. real_cluster.py says what is
-# tried.
+# kubectl are also looked for in BIN_DIR first. build_cluster.sh builds 1.20 from Debian 12's source
+# package. Claims (dynamic resources) are only tested with 1.34 or newer, and containerd 1.7 or
+# newer. The test runs in namespaces of its own, as kubelet.sh does. real_cluster.py lists the
+# tests.
 set -euo pipefail
 [ $# = 2 ] || { echo "usage: cluster.sh BIN_DIR BUILD"; exit 77; }
 here=$(dirname "$(realpath "$0")") programs=$(realpath -m "$1") build=$(realpath "$2")
@@ -27,19 +28,19 @@ cni=/usr/lib/cni
 [ -x $cni/ptp ] || { echo "$cni/ptp is not installed: apt-get install containernetworking-plugins"
 exit 77; }
 
-# Where kubelet, containerd and our manifests insist on.
+# The places that kubelet, containerd and our manifests require.
 make_machine /var/lib/kubelet /run /var/log/pods /var/log/containers /var/lib/cni \
   /var/lib/gpurota /var/lib/gpurota-library /var/lib/gpurota-kubernetes /var/lib/gpurota-dra
-# The driver is where NVIDIA's GPU operator has it, as gpurotad in a pod knows no other for
-# simulated GPUs.
+# The driver is where NVIDIA's GPU operator puts it, as gpurotad in a pod knows no other place for a
+# simulated driver.
 driver=$folder/mounts/run/nvidia/driver/usr/lib/$(uname -m)-linux-gnu
 mkdir -p "$driver" "$folder/machine"
 cp "$build"/stage/lib*/gpurota/sim/libnvidia-ml.so.1 "$driver"
 sed 's/^count = 2$/count = 1/' "$build/stage/share/gpurota/machines/demo.toml" \
   >"$folder/machine.toml"
 
-# 10.0.0.1 is what Kubernetes calls the API server inside: that is a service's address, which it has
-# without kube-proxy then.
+# Pods call the API server by its service's address, 10.0.0.1. Without kube-proxy, the node itself
+# has this address.
 PROGRAMS=$programs run_inside "10.254.0.1 10.0.0.1" BUILD="$build" E2E_PREFIX="$build/stage" \
   E2E_PROGRAM="$build/demo/gpu_program" -- \
   "$build/stage/bin/gpurota-sim" --dir "$folder/machine" "$folder/machine.toml" -- \

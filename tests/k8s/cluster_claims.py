@@ -1,6 +1,5 @@
-"""What cluster.sh tries with dynamic resources (resource.k8s.io/v1): gpurota-dra from its manifest,
-and pods with claims of its three classes.
-"""
+"""The tests of cluster.sh with dynamic resources (resource.k8s.io/v1): gpurota-dra from its
+manifest, and pods with claims of its three classes. """
 
 import glob
 import os
@@ -21,7 +20,7 @@ DRIVER = "system:serviceaccount:gpurota:gpurota-dra"
 
 
 def why_not(cluster):
-    """None where dynamic resources can be tried."""
+    """Why dynamic resources cannot be tested here; None where they can."""
     if not cluster.find(RESOURCES):
         return "this API server has no resource.k8s.io/v1"
     said = subprocess.run(["containerd", "--version"], capture_output=True, text=True,
@@ -33,7 +32,7 @@ def why_not(cluster):
 
 
 def all_devices(cluster, node=NODE):
-    """What the driver of the node has published, by name."""
+    """The devices that the driver of the node has published, by name."""
     specs = [each["spec"] for each in cluster.ask("GET", RESOURCES + "/resourceslices")["items"]]
     ours = [each for each in specs if (each["driver"], each["nodeName"]) == ("gpurota.dev", node)]
     return {device["name"]: device for spec in ours for device in spec.get("devices") or []}
@@ -46,7 +45,8 @@ def all_are_available(cluster, node=NODE):
 
 
 def make_template(cluster, name, capacity=None, kind=None, **more):
-    """Of claims of the class KIND.gpurota.dev, by default that of the template's name."""
+    """Makes a template of claims of the class KIND.gpurota.dev; KIND is the template's name by
+    default."""
     wanted = {"deviceClassName": (kind or name) + ".gpurota.dev", **more}
     if capacity:
         wanted["capacity"] = {"requests": {"memory": capacity}}
@@ -65,8 +65,8 @@ def claiming(pods, template):
 
 
 def is_refused_elsewhere(cluster):
-    """Whether the policy keeps the driver's account from writing slices of a node that is not its
-    pod's; its role would allow it."""
+    """Whether the policy keeps the driver's account from writing slices of a node other than its
+    pod's. The role of the account would allow that."""
     pool = {"name": "elsewhere", "generation": 1, "resourceSliceCount": 1}
     made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
             "metadata": {"name": "elsewhere"},
@@ -96,7 +96,7 @@ def by_turns(cluster, pods):
     make_template(cluster, "turns", "2Gi")
     add = claiming(pods, "turns")
     pods.in_turns(add, ["turn-%d" % i for i in range(3)])
-    # A program that ends gives its lease back, though its pod stays.
+    # When a program ends, its lease ends, even if the pod stays.
     add("completed", COMPUTE, restart="Never")
     pods.wait_computed("completed")
     pods.wait_leases()
@@ -120,7 +120,7 @@ def by_whole(cluster, pods):
 
 
 def with_admin_access(cluster, pods):
-    """A claim that wants to see a device without having it is refused with a sentence."""
+    """A claim that only wants to see a device is refused with a reason."""
     namespace = cluster.ask("GET", "/api/v1/namespaces/default")
     namespace["metadata"]["labels"]["resource.kubernetes.io/admin-access"] = "true"
     cluster.ask("PUT", "/api/v1/namespaces/default", namespace)
@@ -142,7 +142,8 @@ def restart_kubelet(cluster, meanwhile):
 
 
 def a_claim_that_kubelet_forgets(cluster, pods):
-    """Its lease ends when the API server has the claim no more, and the GPU is offered again."""
+    """The claim's lease ends when the API server no longer has the claim, and the GPU is offered
+    again."""
     add = claiming(pods, "memory")
     add("forgotten", gib=SHARE)
     pods.wait_held("forgotten")
@@ -153,7 +154,7 @@ def a_claim_that_kubelet_forgets(cluster, pods):
         cluster.ask("DELETE", "%s/forgotten?gracePeriodSeconds=0" % PODS)
     restart_kubelet(cluster, forget)
     wait_until(lambda: not pods.find("forgotten"), "the end of the pod")
-    # The driver believes the second answer of the API server that the claim is gone.
+    # The driver takes the claim for gone only after the second such answer of the API server.
     wait_until(lambda: not pods.leases(), "the end of the lease", patience=300)
     wait_until(lambda: all_are_available(cluster), "the GPU to be offered again")
     say("kubelet has lost what it knew of claims: the lease is gone, and the GPU is offered")
@@ -165,7 +166,8 @@ def owner_of_slices(cluster):
 
 
 def a_new_node_object(cluster):
-    """The driver owns its slices by the new one, and is then quiet."""
+    """The driver makes the new Node object the owner of its slices, and then writes nothing
+    more."""
     def delete():
         cluster.ask("DELETE", "/api/v1/nodes/" + NODE)
     restart_kubelet(cluster, delete)
@@ -187,7 +189,7 @@ def a_new_node_object(cluster):
 
 
 def on_two_nodes(cluster, pods):
-    """A pod goes to the node that has room, and waits while none has."""
+    """A pod goes to the node that has room, and waits while no node has."""
     second = SecondNode(cluster)
     second.start()
     make_template(cluster, "most", "6Gi", "memory")

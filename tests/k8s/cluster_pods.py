@@ -1,4 +1,4 @@
-"""Pods of cluster.sh, through the API server and the scheduler, and the leases that they have."""
+"""Pods of cluster.sh, through the API server and the scheduler, and the leases of these pods."""
 
 import glob
 import os
@@ -20,7 +20,7 @@ class Pods:
         self.cluster, self.sizes, self.logs = cluster, {}, ["/var/log/pods"]  # of each node
 
     def add(self, name, resources, command, gib=None, **more):
-        """With `gib`: what its program is held to."""
+        """Adds a pod. `gib` is the limit that its program must see."""
         self.cluster.ask("POST", PODS, make_pod(name, command, resources, **more))
         self.sizes[name] = gib
 
@@ -51,7 +51,8 @@ class Pods:
             say("pod %s:" % name, re.search("refused at.*", self.output_of(name)).group())
 
     def wait_pending(self, name, words):
-        """For the scheduler's reason, with these words, why it does not run."""
+        """Waits until the scheduler gives a reason with these words for why the pod does not
+        run."""
         def reason():
             status = self.find(name)["status"]
             assert status["phase"] == "Pending", "pod %s is %s" % (name, status["phase"])
@@ -63,7 +64,7 @@ class Pods:
         say("pod %s is Pending: %s" % (name, message))
 
     def wait_computed(self, *names):
-        """For what programs that compute say at their end: no byte was wrong."""
+        """Waits until the programs that compute have reported their end, without a wrong byte."""
         for name in names:
             wait_until(lambda name=name: "done: " in self.output_of(name),
                        "the end of pod %s's program" % name)
@@ -72,7 +73,7 @@ class Pods:
             say("pod %s:" % name, re.search("done:.*", output).group())
 
     def has_event(self, name, reason):
-        """As `kubectl describe pod` would show it."""
+        """Whether the pod has this event, as `kubectl describe pod` would show it."""
         identity = self.find(name)["metadata"]["uid"]
         return [each["message"]
                 for each in self.cluster.ask("GET", "/api/v1/namespaces/default/events")["items"]
@@ -81,19 +82,21 @@ class Pods:
     def starts_of(self, name):
         return [each["restartCount"] for each in self.find(name)["status"]["containerStatuses"]]
 
-    # Of the daemon.
+    # Calls of the daemon.
 
     @staticmethod
     def call(method):
         return ask_daemon("/run/gpurota/control.sock", method)
 
     def leases(self):
-        """By the pods' names; of one without a name yet, by its number."""
+        """The leases by the names of their pods. A lease without a pod's name yet is listed by its
+        number."""
         return {(lease.get("pod") or {}).get("name", lease["lease_id"]): lease
                 for lease in self.call("Status")["leases"]}
 
     def in_turns(self, add, names):
-        """Together, with as many programs on one GPU, none of which sees a byte of another."""
+        """Runs several programs on one GPU at the same time; none of them may see a byte of
+        another."""
         for name in names:
             add(name, COMPUTE_AND_STAY)
         self.wait_computed(*names)
@@ -115,7 +118,7 @@ class Pods:
 
 
 def two_and_a_third(pods, add, why, restarts):
-    """`add(NAME)`: a pod with somewhat more than a third of the GPU, so that a third one waits;
+    """`add(NAME)` adds a pod with somewhat more than a third of the GPU, so that a third pod waits.
     `restarts()` makes the Restarts meanwhile."""
     add("first")
     add("second")
@@ -138,8 +141,8 @@ def two_and_a_third(pods, add, why, restarts):
 
 
 def a_released_lease(pods, add):
-    """Ends the container's programs; there is another lease, with which kubelet starts the
-    container again, and the pod is told."""
+    """Releasing a pod's lease ends the programs of its container. kubelet starts the container
+    again with another lease, and the pod gets an event."""
     add("released")
     pods.wait_held("released")
     pods.wait_leases("released")
@@ -156,7 +159,8 @@ def a_released_lease(pods, add):
 
 
 def processes_of(program):
-    """In this machine's namespace, in which they are with all of its containers."""
+    """The processes of a program, in this machine's namespace, which shows the processes of all its
+    containers."""
     found = []
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -169,8 +173,8 @@ def processes_of(program):
 
 
 def registrations(plugin):
-    """What gpurota's plugin or driver has logged when kubelet registered it, with the times. Logs
-    of pods that are gone are gone."""
+    """The log lines, with times, that gpurota's plugin or driver has written when kubelet
+    registered it. Logs of removed pods are missing."""
     found = set()
     for path in glob.glob("/var/log/pods/gpurota_%s-*/*/*.log" % plugin):
         with open(path, encoding="utf-8") as file:
@@ -179,8 +183,8 @@ def registrations(plugin):
 
 
 class Restarts:
-    """Of what serves pods that run, which must not notice any: `plugin` is registered by `times`
-    calls."""
+    """Restarts the services of running pods, which must not notice that. kubelet registers `plugin`
+    with `times` calls."""
 
     def __init__(self, pods, plugin, times, settled):
         self.pods, self.cluster, self.plugin, self.times, self.settled = (
@@ -223,7 +227,7 @@ class Restarts:
         self.check("kubelet was killed", known, self.times)
 
     def update_each(self):
-        """As a new version does it: each pod of a DaemonSet is replaced."""
+        """Replaces each pod of the DaemonSets, as an update to a new version does."""
         for name in (self.plugin, "gpurotad"):
             known = registrations(self.plugin)
             self.cluster.kubectl("rollout", "restart", "daemonset/" + name, "--namespace=gpurota")

@@ -1,6 +1,6 @@
 """A Kubernetes of one node for cluster.sh: etcd, the API server, the scheduler, the controllers and
-kubelet, each with rights of its own, and calls of the API server as an administrator. What differs
-between versions is in the tables of differences().
+kubelet, each with rights of its own, and calls of the API server as an administrator. The tables of
+differences() have what differs between versions.
 """
 
 import glob
@@ -17,15 +17,15 @@ from real_node import Machine, wait_until
 SERVER = "https://10.0.0.1:443"
 NODE, SECOND = "node1", "node2"
 ADDRESS = "10.254.0.1"
-# Each account's user for the API server, and its groups; the controllers use accounts of their own
-# beside that.
+# By account: its user for the API server, and its groups. The controllers use accounts of their own
+# in addition.
 ACCOUNTS = {"admin": ("admin", "system:masters"), NODE: ("system:node:" + NODE, "system:nodes"),
             SECOND: ("system:node:" + SECOND, "system:nodes"),
             "kube-scheduler": ("system:kube-scheduler", ""),
             "kube-controller-manager": ("system:kube-controller-manager", "")}
 ADDRESSES = "subjectAltName=IP:10.0.0.1,IP:10.254.0.1,IP:127.0.0.1,DNS:kubernetes.default.svc"
 
-# Of 1.20 and later alike.
+# The configuration is the same from 1.20 on.
 KUBELET = {
     "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
     "healthzBindAddress": "127.0.0.1", "authorization": {"mode": "Webhook"},
@@ -37,15 +37,16 @@ KUBELET = {
 
 
 def network(subnet):
-    """The node's own network: pods that are not on the machine's get addresses there."""
+    """The configuration of the node's own network, which gives addresses to pods that do not use
+    the host's network."""
     addresses = {"type": "host-local", "dataDir": "/var/lib/cni", "subnet": subnet}
     return json.dumps({"cniVersion": "0.4.0", "name": "node",
                        "plugins": [{"type": "ptp", "ipMasq": False, "ipam": addresses}]})
 
 
 def differences(minor, endpoint):
-    """What kubelet 1.MINOR needs on its command line, what in its file, and the features that all
-    programs are to have on."""
+    """The command line and settings that kubelet 1.MINOR needs, and the features to enable in all
+    programs."""
     flags = [(0, 24, "--container-runtime=remote"),
              (0, 27, "--container-runtime-endpoint=" + endpoint)]
     settings = [(27, 999, {"containerRuntimeEndpoint": endpoint}),
@@ -59,7 +60,7 @@ def differences(minor, endpoint):
 
 
 class Answer(Exception):
-    """The API server has refused something."""
+    """The API server has refused a call."""
 
     def __init__(self, code, text):
         super().__init__("%d: %s" % (code, text))
@@ -90,7 +91,8 @@ class Cluster(Machine):
         self.openssl("genrsa", "-out", "accounts.key", "2048")
         self.write("server.ext", ADDRESSES)
         self.write("client.ext", "extendedKeyUsage=clientAuth")
-        # The second is what the API server shows kubelet, for logs and commands in pods.
+        # The second certificate is the one that the API server shows to kubelet, for logs and
+        # commands in pods.
         for name, subject in (("server", "/CN=kube-apiserver"),
                               ("client", "/O=system:masters/CN=kube-apiserver")):
             self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout",
@@ -115,7 +117,7 @@ class Cluster(Machine):
                 self.token = token
         self.write("tokens.csv", "".join(lines))
 
-    # Its programs.
+    # The programs of the control plane.
 
     def start_control_plane(self):
         self.spawn("etcd", "etcd", "--data-dir", self.path("etcd"),
@@ -132,7 +134,7 @@ class Cluster(Machine):
                    "--leader-elect=false", "--bind-address=127.0.0.1",
                    "--use-service-account-credentials=true", "--service-account-private-key-file="
                    + self.path("accounts.key"), "--root-ca-file=" + self.path("ca.crt"), *features)
-        # Until then pods are refused.
+        # The API server refuses pods until their account exists.
         wait_until(lambda: self.find("/api/v1/namespaces/default/serviceaccounts/default"),
                    "the account of pods")
 
@@ -182,7 +184,7 @@ class Cluster(Machine):
     # The API server.
 
     def ask(self, method, path, body=None, user=None):
-        """With `user`: as this one."""
+        """Calls the API server, as `user` if given."""
         headers = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json",
                    **({"Impersonate-User": user} if user else {})}
         request = urllib.request.Request(SERVER + path, method=method,
@@ -195,7 +197,7 @@ class Cluster(Machine):
             raise Answer(error.code, error.read().decode()) from None
 
     def find(self, path):
-        """None of what there is not."""
+        """The object at this path; None if there is none."""
         try:
             return self.ask("GET", path)
         except Answer as answer:
@@ -204,7 +206,7 @@ class Cluster(Machine):
             raise
 
     def answers(self):
-        # All of its own objects are there when it is ready.
+        # The API server is ready when all objects that it makes itself exist.
         request = urllib.request.Request(SERVER + "/readyz",
                                          headers={"Authorization": "Bearer " + self.token})
         try:
@@ -218,7 +220,7 @@ class Cluster(Machine):
         return [name for name, each in self.processes.items() if each.poll() is not None]
 
     def last_words(self):
-        """Of these, and of gpurota's pods."""
+        """Prints the end of the logs of ended programs, and of gpurota's pods."""
         paths = [self.path(name + ".log")
                  for name in self.ended()] + glob.glob("/var/log/pods/gpurota_*/*/*.log")
         for path in paths:
@@ -226,7 +228,8 @@ class Cluster(Machine):
                 print("--- %s\n%s" % (path, file.read()[-1500:]), flush=True)
 
     def kubectl(self, *words):
-        """What it prints, of both; an error ends the test with it."""
+        """Runs kubectl; returns standard output and error together. A failure ends the test with
+        that output."""
         done = subprocess.run(["kubectl", "--kubeconfig=" + self.path("admin.kubeconfig"), *words],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               check=False)
@@ -234,12 +237,12 @@ class Cluster(Machine):
         return done.stdout
 
     def roll_out(self, name):
-        """Waits until the newest pod of this DaemonSet of gpurota's is ready."""
+        """Waits until the newest pod of this DaemonSet is ready."""
         self.kubectl("rollout", "status", "daemonset/" + name, "--namespace=gpurota",
                      "--timeout=300s")
 
     def gpurota(self, *words):
-        """In gpurotad's pod, as root."""
+        """Runs the command `gpurota` in gpurotad's pod, as root."""
         pod = self.kubectl("get", "pods", "--namespace=gpurota", "--selector=app=gpurotad",
                            "--output=name").strip()
         return self.kubectl("exec", "--namespace=gpurota", pod, "--", "gpurota", *words)

@@ -1,5 +1,5 @@
-"""gpurotad in a pod: as the image and the chart have it, in a root of its own beside the machine's,
-with the driver of containers in front of it."""
+"""gpurotad as in a pod, with the files of its image and the mounts of the chart, in a root of its
+own. Claims reach the daemon through gpurota-dra."""
 
 import glob
 import os
@@ -57,8 +57,8 @@ class DaemonInAPod(DraCase):
         super().setUp()
 
     def prepare_machine(self):
-        """What the machine's folders have that the chart mounts, and the driver where distributions
-        have it."""
+        """Makes the machine's folders that the chart mounts, and puts the driver where
+        distributions have it."""
         self.machine = self.path("machine")
         folder = os.path.join(self.machine, "usr/lib64")
         os.makedirs(folder)

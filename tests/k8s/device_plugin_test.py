@@ -14,7 +14,7 @@ from fake_kubelet import PATIENCE, wait_until
 from kubelet_case import GPU, MEMORY, PREFIX, PROGRAM, TURN, KubeletCase, pod_group
 
 GIB = 1 << 30
-UNITS = 14  # of two GPUs whose driver keeps a little of 8 GiB for itself
+UNITS = 14  # of two GPUs of 8 GiB, less what the driver keeps
 
 
 def gpu_of(device):
@@ -73,7 +73,8 @@ class WhatAPodIsTold(KubeletCase):
                              "--token-file", self.api.token_file, *arguments)
 
     def begin_in_a_pod(self, group):
-        """A container whose program, which uses the GPU, is in the pod's control group."""
+        """Starts a container whose program, which uses the GPU, is in the control group of the
+        pod."""
         container = self.kubelet.admit("default", "train-0", "main", MEMORY, 2)
         program = self.kubelet.start(container,
                                      ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group,
@@ -115,7 +116,7 @@ class WhatAPodIsTold(KubeletCase):
             program.kill()
             program.wait(PATIENCE)
             wait_until(lambda: self.leases()[0]["processes"] == 0, "its process to be gone")
-            # While its pod is there a container may start again.
+            # While the pod exists, a container may start again.
             lists = self.kubelet.lists
             wait_until(lambda: self.kubelet.lists > lists + 5, "some lists of kubelet's")
             self.assertEqual(len(self.leases()), 1)
@@ -193,7 +194,7 @@ class Restarts(KubeletCase):
     def assert_goes_on(self):
         self.assertIsNone(self.program.poll())
         self.assertEqual([lease["lease_id"] for lease in self.leases()], [self.lease])
-        # The container's next start is only PreStartContainer.
+        # At the next start of the container, kubelet calls only PreStartContainer.
         self.program.kill()
         self.program = self.run_in(self.container, "hold", "100")
         self.wait_for_line(self.program, "holding")

@@ -1,5 +1,5 @@
-"""What the tests of gpurota-dra have in common: a gpurotad, a fake kubelet, a fake API server and
-the driver, each of the case's own."""
+"""The common part of the tests of gpurota-dra. Each case has a gpurotad, a fake kubelet, a fake API
+server and the driver of its own."""
 
 import os
 
@@ -43,8 +43,8 @@ class DraCase(KubeletCase):
         self.start_plugin()
 
     def devices(self):
-        """The devices of a complete pool: while its slices are being written, the scheduler sees
-        none."""
+        """The devices of the pool once it is complete. While its slices are being written, the
+        scheduler sees no devices."""
         found = {}
 
         def is_complete():

@@ -379,7 +379,7 @@ class RepeatedCalls(DraCase):
         self.assertEqual(len(self.leases()), 2)
         with self.api.lock:
             del self.api.claims["default", "shared"]
-            del standing["status"]["allocation"]  # it is there, and nobody has it any more
+            del standing["status"]["allocation"]  # the claim exists, but is not allocated any more
         self.wait_for_leases(lambda leases: leases == [])
         wait_until(lambda: self.specs() == [], "the specs")
 
@@ -487,7 +487,7 @@ class Restarts(DraCase):
         self.assertIsNone(self.program.poll())
         self.assertEqual(self.prepared(self.claim), self.answer)
         self.assertEqual(self.lease_ids(), [self.lease])
-        # The container's next start has the environment of the first.
+        # The container's next start has the same environment as the first one.
         self.program.kill()
         self.program = self.execute(self.answer, "hold", "100")
         self.wait_for_line(self.program, "holding")
@@ -654,7 +654,7 @@ class Slices(DraCase):
 
     def test_the_devices_of_a_gpu_share_a_counter_of_its_memory(self):
         self.start_plugin()
-        # in whole units
+        # The counters are in whole units.
         self.assertEqual(self.api.counters(),
                          {name: {"memory": 7 * GIB} for name in self.device_names()})
         for name, device in self.devices().items():
@@ -731,13 +731,13 @@ class Slices(DraCase):
 
     def test_come_back_after_whatever_others_and_the_server_do(self):
         self.start_plugin()
-        # Another has changed them, and removed them.
+        # Another client has changed the slices, and then removes them.
         self.api.touch_slices()
         self.wait_for_device(self.device_names()[0],
                              lambda device: device["attributes"]["index"] != {"int": 99})
         self.api.remove_slices()
         wait_until(self.api.devices, "the devices")
-        # Conflicts, what is gone, lists that are too old, failures, nonsense.
+        # Conflicts, missing objects, lists that are too old, failures, and invalid answers.
         for method, status, body in (("PUT", 409, None), ("PUT", 404, None), ("GET", 410, None),
                                      ("GET", 500, None), ("PUT", 403, None),
                                      ("GET", 200, b"[]"), ("GET", 200, b"nonsense")):
@@ -749,12 +749,12 @@ class Slices(DraCase):
                            and self.api.generation() > generation, "the next generation")
 
     def begin_watched(self):
-        """Nobody looks but when the watch says so."""
+        """Starts the plugin so that it lists slices only when the watch reports a change."""
         self.start_plugin("--review", "3600")
         wait_until(lambda: self.api.calls["WATCH", SLICES] > 0, "the watch")
 
     def wait_for_quiet(self):
-        """Until the slices have not been listed for two seconds."""
+        """Waits until the plugin has not listed the slices for two seconds."""
         quiet = {"lists": -1, "since": 0.0}
 
         def is_quiet():
@@ -779,7 +779,7 @@ class Slices(DraCase):
         self.api.make_node_anew()
         wait_until(self.api.devices, "the devices")
         generation, posts = self.api.generation(), self.api.calls["POST", SLICES]
-        time.sleep(3)  # those of an owner that is gone are collected at once
+        time.sleep(3)  # slices of a removed owner are collected at once
         self.assertTrue(self.api.devices())
         self.assertEqual((self.api.generation(), self.api.calls["POST", SLICES]),
                          (generation, posts))
@@ -806,7 +806,7 @@ class Slices(DraCase):
             self.call("Release", lease_id=lease["lease_id"])
             wait_until(lambda generation=generation + 1: self.api.generation() > generation,
                        "what is free again")
-            time.sleep(1.5)  # a look that the watch asks for comes in half a second
+            time.sleep(1.5)  # a list that the watch causes comes within half a second
             self.assertEqual(self.api.calls["GET", SLICES] - lists,
                              self.api.generation() - generation, "a list for each that is written")
 

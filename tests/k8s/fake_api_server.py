@@ -5,9 +5,9 @@ driver for dynamic resources can tell.
         claim = api.allocate("default", "claim-1", [result(device, "main", "8Gi")])
         api.slices()
 
-It keeps versions of objects (409 for one that is old), refuses a token that is not in its file's
-newest state, and checks what a real one checks of a slice: names, capacity and its policy,
-counters. `fail_next` makes it answer so many calls with a status, or not at all.
+The server keeps versions of objects (409 for an old one), refuses a token other than the newest in
+the token file, and checks what a real server checks of a slice: names, capacity and its policy,
+counters. `fail_next` makes it answer this many calls with a status, or not at all.
 """
 
 import collections
@@ -56,7 +56,7 @@ LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 
 def wrong_with_capacity(capacity, is_shared):
     if not is_shared:
-        return "requestPolicy" in capacity  # forbidden where one claim has it alone
+        return "requestPolicy" in capacity  # forbidden where only one claim may have the device
     value, policy = amount(capacity["value"]), capacity["requestPolicy"]
     usual, least = amount(policy["default"]), amount(policy["validRange"]["min"])
     step = amount(policy["validRange"].get("step", "1"))
@@ -99,13 +99,13 @@ def wrong_with_device(device):
 
 
 def wrong_with(spec):
-    """What a real API server would not take of a slice; None: nothing."""
+    """The field of a slice that a real API server would refuse; None if it would refuse nothing."""
     devices, sets = spec.get("devices", []), spec.get("sharedCounters", [])
     if devices and sets:
         return "only one of `sharedCounters` or `devices` is allowed"
     if wrong_with_counters(sets, 8):
         return "sharedCounters"
-    # 64 where one of them has a taint or consumes counters.
+    # A slice may have only 64 devices if a device in it has a taint or consumes counters.
     if len(devices) > 64 or spec["pool"]["resourceSliceCount"] < 1:
         return "devices"
     names = [device["name"] for device in devices]
@@ -126,9 +126,9 @@ class FakeApiServer:
         self.token_file = os.path.join(folder, "token")
         self.token, self.server, self.hung, self.connections = "", None, threading.Event(), []
         self.certificate = None
-        # of 1.MINOR; its feature DRAPartitionableDevices
+        # The version 1.MINOR of Kubernetes, and whether its feature DRAPartitionableDevices is on.
         self.minor, self.has_counters = "36", True
-        self.log, self.watch_ends = [], 0  # what watches are told: (version, event)
+        self.log, self.watch_ends = [], 0  # events for watches: (version, event)
         self.set_token("first")
 
     def __enter__(self):
@@ -138,7 +138,7 @@ class FakeApiServer:
     def __exit__(self, *_):
         self.end()
 
-    # Its life.
+    # Starting and ending the server.
 
     def run(self):
         self.hung.clear()
@@ -163,7 +163,7 @@ class FakeApiServer:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # it has hung up itself
+                pass  # the client has closed it already
         self.server, self.connections = None, []
 
     @property
@@ -171,7 +171,7 @@ class FakeApiServer:
         return "%s://127.0.0.1:%d" % ("https" if self.certificate else "http", self.port)
 
     def make_certificate(self, name):
-        """From its next start on it speaks TLS, with this certificate, which has signed itself."""
+        """Makes the server use TLS from its next start on, with this self-signed certificate."""
         self.certificate = os.path.join(self.folder, name)
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
@@ -186,7 +186,7 @@ class FakeApiServer:
         os.rename(self.token_file + ".new", self.token_file)
 
     def fail_next(self, count, status, method=None, body=None):
-        """Status 0: it does not answer."""
+        """Makes `count` calls fail with `status`; with status 0 the server does not answer."""
         with self.lock:
             self.failures += [(status, method, body)] * count
 
@@ -197,8 +197,8 @@ class FakeApiServer:
             return json.loads(json.dumps(list(self.objects.values())))
 
     def pool(self):
-        """The devices, and the counters that they share ({set: {counter: value}}), of the newest
-        generation, if it is all there."""
+        """The devices of the newest generation, and the counters that they share ({set: {counter:
+        value}}), if the generation is complete."""
         slices = self.slices()
         newest = max((each["spec"]["pool"]["generation"] for each in slices), default=0)
         specs = [each["spec"] for each in slices if each["spec"]["pool"]["generation"] == newest]
@@ -231,14 +231,14 @@ class FakeApiServer:
         return gone
 
     def tell(self, kind, about):
-        """Watches."""
+        """Tells all watches about a change."""
         self.log.append((self.version, {"type": kind, "object": json.loads(json.dumps(about))}))
 
     def end_watches(self):
         self.watch_ends += 1
 
     def watch(self, version, send):
-        """Until the connection, or this server, ends."""
+        """Sends the changes to one watch until its connection, or this server, ends."""
         ends = self.watch_ends
         while not self.hung.wait(0.02) and self.watch_ends == ends:
             with self.lock:
@@ -248,7 +248,7 @@ class FakeApiServer:
                 send(event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n")
 
     def touch_slices(self):
-        """As if somebody else had changed them."""
+        """Changes the slices as another client would."""
         with self.lock:
             for each in self.objects.values():
                 each["metadata"]["resourceVersion"] = self.next_version()
@@ -272,13 +272,14 @@ class FakeApiServer:
         return claim
 
     def make_node_anew(self):
-        """The node is deleted, and what it owns with it; kubelet makes another of the same name."""
+        """Deletes the node with all objects that it owns, and makes another of the same name, as
+        kubelet does."""
         with self.lock:
             self.node_uid = str(uuid.uuid4())
             for name in list(self.objects):
                 self.remove(name)
 
-    # How it answers.
+    # Answers to calls.
 
     def answer(self, method, path, query, body):
         claim = CLAIMS.match(path)
@@ -313,7 +314,7 @@ class FakeApiServer:
         if (before is not None
             and body["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]):
             return self.status(409, "the object has been modified")
-        if not self.has_counters:  # as the real one drops the fields of a feature that is off
+        if not self.has_counters:  # a real server drops the fields of a disabled feature
             body["spec"].pop("sharedCounters", None)
             for device in body["spec"].get("devices", []):
                 device.pop("consumesCounters", None)
@@ -333,7 +334,7 @@ class FakeApiServer:
         return 200 if before else 201, body
 
     def take_event(self, namespace, event):
-        """What a real one checks of an event of a pod, or of a claim."""
+        """Checks what a real server checks of an event of a pod, or of a claim."""
         subject = event["involvedObject"]
         if (event["metadata"]["namespace"] != namespace or subject["namespace"] != namespace
             or event["type"] not in ("Normal", "Warning")):
@@ -358,14 +359,14 @@ class FakeApiServer:
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, request, client_address):
-        if not isinstance(sys.exc_info()[1], OSError):  # a client that has hung up is no mistake
+        if not isinstance(sys.exc_info()[1], OSError):  # a client that disconnects is no mistake
             super().handle_error(request, client_address)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     api = None
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # as Go's
+    disable_nagle_algorithm = True  # as in Go's servers
 
     def log_message(self, *_):  # pylint: disable=arguments-differ
         pass
@@ -413,7 +414,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        # In halves, as a network may bring it.
+        # Sends the data in two halves, as a network may deliver it.
         def send(data):
             for part in (data[:len(data) // 2], data[len(data) // 2:]):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))

@@ -1,9 +1,9 @@
-"""The part of Kubernetes' kubelet that speaks with drivers of dynamic resources, for tests.
+"""A part of Kubernetes' kubelet for tests: the part that talks to drivers of dynamic resources.
 
-It behaves as versions 1.34 to 1.36 were seen to: finds plugins by the sockets in plugins_registry,
-keeps them there when it starts and ends, calls Prepare for the claims of a pod before it starts and
-again after its own restart, and Unprepare when the pod is over.
-"""
+The fake behaves as versions 1.34 to 1.36 were seen to. It finds plugins by the sockets in
+plugins_registry, and keeps these sockets when it starts and ends. It calls Prepare for the claims
+of a pod before the pod starts, and again after its own restart, and Unprepare when the pod has
+ended. """
 
 import json
 import os
@@ -107,8 +107,8 @@ class FakeDraKubelet:
             return unary(channel, SERVICE, method, answer, timeout)(request)
 
     def watch_health(self, version):
-        """What the driver says of its devices, each time it says it: {device: (health, message)}.
-        Ends with the driver, or with cancel()."""
+        """The driver's reports on its devices, one by one: {device: (health, message)}. Ends with
+        the driver, or with cancel()."""
         service = version + ".DRAResourceHealth"
         assert service in self.info.supported_versions, self.info
         return HealthWatch(self.info.endpoint, service)
@@ -122,7 +122,7 @@ class FakeDraKubelet:
         return request
 
     def prepare(self, *claims):
-        """The answer for each, in order."""
+        """Calls Prepare for these claims; returns the answer for each, in order."""
         answer = self.call("NodePrepareResources",
                            self.claims_of(claims, dra.NodePrepareResourcesRequest()),
                            dra.NodePrepareResourcesResponse)
@@ -135,10 +135,10 @@ class FakeDraKubelet:
                            dra.NodeUnprepareResourcesResponse)
         return [answer.claims[claim["metadata"]["uid"]].error for claim in claims]
 
-    # As a container engine would.
+    # The work of a container engine.
 
     def edits(self, device):
-        """What a CDI device of ours does to a container."""
+        """The changes that a CDI device of ours makes to a container."""
         kind, _, name = device.partition("=")
         for file_name in os.listdir(self.cdi_folder):
             if not file_name.endswith(".json"):
@@ -151,7 +151,7 @@ class FakeDraKubelet:
         raise AssertionError("no device " + device)
 
     def environment(self, prepared, request=None):
-        """Of a container that has all of the claim, or one request of it."""
+        """The environment of a container that uses a whole claim, or one request of it."""
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("GPUROTA_") or name.startswith("GPUROTA_SIM")}
         for device in {name for each in prepared.devices if not request

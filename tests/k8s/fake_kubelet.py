@@ -1,4 +1,4 @@
-"""A kubelet for tests: the device manager and the pod resources of Kubernetes' kubelet, as far as a
+"""A fake of Kubernetes' kubelet for tests: its device manager and its pod resources, as far as a
 device plugin can tell.
 
     with FakeKubelet(FOLDER) as kubelet:
@@ -6,9 +6,9 @@ device plugin can tell.
         container = kubelet.admit("default", "train-0", "main", "gpurota.dev/memory", 2)
         process = kubelet.start(container, ["./a.out"])
 
-It behaves as versions 1.20 to 1.36 were seen to: removes all sockets of the folder when it starts,
-leaves its own when it ends, calls Allocate once for a container and keeps the answer, calls
-PreStartContainer before each start, and never says that a container is gone.
+The fake behaves as versions 1.20 to 1.36 were seen to. It removes all sockets of the folder when it
+starts, and leaves its own when it ends. It calls Allocate once for a container and keeps the
+answer, and calls PreStartContainer before each start. It never reports that a container is gone.
 """
 
 import concurrent.futures
@@ -41,8 +41,7 @@ def unary(channel, service, method, answer, timeout):
 
 
 class Plugin:
-    """What kubelet knows of a plugin that has registered: its devices, by a stream that lives as
-    long as it does."""
+    """A registered plugin, with its devices from a stream that lives as long as the plugin."""
 
     def __init__(self, socket, options):
         self.channel = grpc.insecure_channel("unix:" + socket,
@@ -92,7 +91,7 @@ class FakeKubelet:
     def __exit__(self, *_):
         self.end()
 
-    # Its life.
+    # Starting and ending the fake.
 
     def path(self, name):
         return os.path.join(self.folder, "device-plugins", name)
@@ -127,11 +126,11 @@ class FakeKubelet:
         self.pod_server.stop(None).wait()
 
     def restart(self):
-        """What it has of containers it keeps (its checkpoint)."""
+        """Restarts. The state of containers is kept, as by kubelet's checkpoint."""
         self.end()
         self.run()
 
-    # The calls of plugins.
+    # Calls that plugins make.
 
     def on_register(self, request, _):
         with self.lock:
@@ -149,13 +148,13 @@ class FakeKubelet:
         for container in list(self.containers):
             pod = answer.pod_resources.add(name=container.pod, namespace=container.namespace)
             shown = pod.containers.add(name=container.name)
-            # in pieces, as for several NUMA nodes
+            # The devices are listed in pieces, as for several NUMA nodes.
             for some in (container.ids[:1], container.ids[1:]):
                 if some:
                     shown.devices.add(resource_name=container.resource, device_ids=some)
         return answer
 
-    # The life of pods.
+    # Starting and ending pods.
 
     def devices(self, resource):
         with self.lock:
@@ -193,7 +192,7 @@ class FakeKubelet:
     def pre_start(self, container):
         with self.lock:
             known = self.plugins[container.resource]
-        # In another order than Allocate had, as kubelet does.
+        # The ids have another order than in Allocate, as with the real kubelet.
         known.call("PreStartContainer",
                    plugin.PreStartContainerRequest(devices_ids=reversed(container.ids)),
                    plugin.PreStartContainerResponse)
@@ -204,8 +203,8 @@ class FakeKubelet:
 
     @staticmethod
     def execute(container, command, **options):
-        """The command with what Allocate answered. A mount at /etc/ld.so.preload is what its file
-        names, as no root is needed for that."""
+        """Starts the command with the environment and mounts of Allocate's answer. A mount at
+        /etc/ld.so.preload becomes LD_PRELOAD, which needs no root."""
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("GPUROTA_") or name.startswith("GPUROTA_SIM")}
         environment.update(container.answer.envs)

@@ -1,13 +1,13 @@
-"""The part of Kubernetes' scheduler (1.36) that gives devices to claims, for tests, on one node.
+"""A part of Kubernetes' scheduler (1.36) for tests: gives devices to claims, on one node.
 
     scheduler = FakeScheduler(api)
     results = scheduler.results_for(requests)      # None: the claim stays Pending
 
 The scheduler knows device classes (those of packaging/kubernetes), `firstAvailable`, `count`,
 capacity with its policy (`validRange`), devices that several claims may have
-(`allowMultipleAllocations`), taints, and counters that devices share: what a device takes of them
-counts once, however many claims have it. All combinations are tried in the order of the slices, as
-by the real one.
+(`allowMultipleAllocations`), taints, and counters that devices share. The counters that a device
+consumes count once, however many claims have the device. All combinations are tried in the order of
+the slices, as the real scheduler does.
 """
 
 import os
@@ -46,8 +46,8 @@ def classes():
 
 
 def consumed(device, wanted):
-    """What a claim that wants so much memory (None: it does not say) has of a device; None: it
-    cannot have it."""
+    """The memory of a device that a claim gets if it wants this much (None: it does not say); None
+    if it cannot have the device."""
     capacity = device["capacity"]["memory"]
     value = amount(capacity["value"])
     if not device.get("allowMultipleAllocations"):
@@ -62,11 +62,12 @@ def consumed(device, wanted):
 
 
 class Attempt:
-    """What is taken, by claims that have their devices and by the one that is being tried."""
+    """The devices and counters that are taken, by claims that have devices and by the claim being
+    tried."""
 
     def __init__(self, devices, counters, results):
         self.devices, self.left = devices, counters
-        self.memory = {}  # of each device that somebody has
+        self.memory = {}  # of each device that a claim has
         self.chosen = []
         for each in results:
             self.take(devices.get(each["device"]), each["device"],
@@ -114,7 +115,7 @@ class FakeScheduler:
         self.api, self.classes = api, classes()
 
     def taken(self):
-        """All results of claims that have devices."""
+        """All results of claims that have their devices."""
         with self.api.lock:
             claims = list(self.api.claims.values())
         return [each for claim in claims
@@ -136,7 +137,7 @@ class FakeScheduler:
         return found
 
     def configs_for(self, requests, results):
-        """What the classes say of the lease, for the alternatives that were chosen."""
+        """The classes' configurations of the lease, for the chosen alternatives."""
         names = {each["request"] for each in results}
         wanted = [(request["name"], request["exactly"]) for request in requests
                   if "exactly" in request]
@@ -157,8 +158,8 @@ class FakeScheduler:
                    for name, each in alternatives)
 
     def place_one(self, attempt, name, wanted, todo, then):
-        """`todo`: so many devices, from this one on, as their order within a request does not
-        matter."""
+        """Places one device. `todo`: how many devices are left, and the first one to try. The order
+        of devices within a request does not matter."""
         count, start = todo
         if count == 0:
             return then()

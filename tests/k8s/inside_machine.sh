@@ -1,7 +1,8 @@
 #!/bin/bash
-# The first program in the namespaces of a test's node (own_machine.bash, second_node.py): gives the
-# node its addresses, folders and settings, then becomes the command. In the environment are FOLDER,
-# ADDRESSES and PLACES; with OWN_GROUPS=1 the node sees the control groups of its namespace only.
+# The first program in the namespaces of a test's node (own_machine.bash, second_node.py). Gives the
+# node its addresses, folders and settings, and then becomes the command. FOLDER, ADDRESSES and
+# PLACES are in the environment; with OWN_GROUPS=1 the node sees only the control groups of its
+# namespace.
 set -euo pipefail
 ip link set lo up
 for address in $ADDRESSES; do ip address add "$address/32" dev lo; done

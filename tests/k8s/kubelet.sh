@@ -1,11 +1,11 @@
 #!/bin/bash
-# gpurota-device-plugin with a real kubelet (1.20, of Debian 12's source package), containerd and
-# runc: kubelet.sh BUILD [ROUNDS [SEED]]
+# Tests gpurota-device-plugin with a real kubelet (1.20, of Debian 12's source package), containerd
+# and runc: kubelet.sh BUILD [ROUNDS [SEED]]
 #
-# As root, by name only (not in CI). The script builds kubelet first if GPUROTA_KUBELET
+# Runs as root, by name only (not in CI). The script builds kubelet first if GPUROTA_KUBELET
 # (/var/tmp/gpurota-kubelet) does not have one. All of it runs in namespaces of its own: a network
-# with a loopback only, mounts, processes, which are gone with it; and so are its control groups.
-# real_kubelet.py says what is tried; it prints its seed.
+# with only a loopback, mounts and processes. The namespaces and their control groups are removed at
+# the end. real_kubelet.py lists the tests, and prints its seed.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")") build=$(realpath "$1")
 rounds=${2:-50} seed=${3:-$RANDOM}
@@ -17,7 +17,7 @@ require containerd:containerd runc:runc ctr:containerd unshare:util-linux ip:ipr
 kubelet=${GPUROTA_KUBELET:-/var/tmp/gpurota-kubelet}
 "$here/build_kubelet.sh" "$kubelet"
 
-# Where kubelet and containerd insist on.
+# The places that kubelet and containerd require.
 make_machine /var/lib/kubelet /run/containerd /var/log/pods /var/log/containers
 run_inside 10.254.0.1 KUBELET="$kubelet/bin/kubelet" BUILD="$build" E2E_PREFIX="$build/stage" \
   E2E_PROGRAM="$build/demo/gpu_program" -- \

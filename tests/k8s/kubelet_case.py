@@ -1,5 +1,5 @@
-"""What the tests of kubelet's plugins have in common: a gpurotad, a fake kubelet and the plugin,
-each of the case's own."""
+"""The common part of the tests of kubelet's plugins. Each case has a gpurotad, a fake kubelet and
+the plugin of its own."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ GPU, MEMORY, TURN = "gpurota.dev/gpu", "gpurota.dev/memory", "gpurota.dev/turn"
 
 @contextlib.contextmanager
 def pod_group(uid):
-    """A control group as kubelet makes one for each pod; the case is skipped where none can be
+    """Makes a control group as kubelet does for each pod. The case is skipped where none can be
     made."""
     with open("/proc/mounts", encoding="ascii") as file:
         mounts = [line.split()[:4] for line in file]

@@ -1,9 +1,8 @@
-# For kubelet.sh, cluster.sh and random_claims.sh: a node of the test's own on this machine, in
-# namespaces (network, mounts, processes) that are gone with it.
-# Files in the places that kubelet and others insist on go to $folder/mounts. To be sourced; it
-# needs root.
+# For kubelet.sh, cluster.sh and random_claims.sh: gives the test a node of its own on this machine,
+# in namespaces (network, mounts, processes) that are removed at the end. The files of places that
+# kubelet and others require are in $folder/mounts. To be sourced; needs root.
 
-# require TOOL:PACKAGE…: they can only be had from these packages.
+# require TOOL:PACKAGE…: exits if a tool is missing, and names the package that has the tool.
 require() {
   local each
   for each in "$@"; do
@@ -12,8 +11,8 @@ require() {
   done
 }
 
-# make_machine PATH…: $folder, and these places in it. All are removed at the end, with the control
-# groups of pods.
+# make_machine PATH…: makes $folder, with these places in it. All are removed at the end, together
+# with the control groups of pods.
 make_machine() {
   local path setting
   folder=$(mktemp -d /var/tmp/gpurota-k8s.XXXXXX)
@@ -23,8 +22,7 @@ make_machine() {
     [ -d "$path" ] || { mkdir -p "$path" && made+=("$path"); }
     mkdir -p "$folder/mounts$path"
   done
-  # Files of the test's own in place of those by which kubelet changes settings of the whole
-  # machine.
+  # Files of the test's own replace those by which kubelet changes settings of the whole machine.
   mkdir -p "$folder/sysctl"
   for setting in vm.overcommit_memory=1 vm.panic_on_oom=0 kernel.panic=10 kernel.panic_on_oops=1; do
     echo "${setting#*=}" >"$folder/sysctl/${setting%=*}"
@@ -34,7 +32,8 @@ make_machine() {
 # shellcheck disable=SC2317 # the trap calls it
 remove_machine() {
   local path
-  # Mounts of containers went with the namespace; control groups have to be empty first.
+  # Mounts of containers are gone with the namespace. Control groups must be empty before they are
+  # removed.
   for _ in {1..50}; do
     find /sys/fs/cgroup -depth -type d -path '*/kubepods*' -exec rmdir {} + 2>/dev/null || true
     rmdir /sys/fs/cgroup/gpurota-node2 /sys/fs/cgroup/*/gpurota-node2 2>/dev/null || true
@@ -45,8 +44,8 @@ remove_machine() {
   if [ "$failed" = 0 ]; then rm -rf "$folder"; else echo "kept: $folder"; fi
 }
 
-# run_inside ADDRESSES VARIABLE=VALUE… -- COMMAND…: as the first program there, with these addresses
-# of its own.
+# run_inside ADDRESSES VARIABLE=VALUE… -- COMMAND…: runs the command as the first program of the
+# namespaces, with these addresses.
 run_inside() {
   local addresses=$1 variables=()
   shift

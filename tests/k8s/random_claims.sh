@@ -1,12 +1,12 @@
 #!/bin/bash
-# Random claims of all classes, given by Kubernetes' own scheduler, on a simulated node of 8 GPUs:
-# random_claims.sh BIN_DIR BUILD [COUNT [SEED]]
+# Tests random claims of all classes, placed by Kubernetes' own scheduler, on a simulated node of 8
+# GPUs: random_claims.sh BIN_DIR BUILD [COUNT [SEED]]
 #
-# As root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler,
-# kube-controller-manager and kubectl of one version, 1.34 or newer; etcd is looked for there first,
-# too. The test runs in namespaces of its own, as cluster.sh does. There is no kubelet: the test
-# says to gpurota-dra and to the API server what kubelet would say, so that 500 pods need no
-# containers. real_claims.py says what is tried.
+# Runs as root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler,
+# kube-controller-manager and kubectl of one version, 1.34 or newer; etcd is also looked for there
+# first. The test runs in namespaces of its own, as cluster.sh does. There is no kubelet: the test
+# tells gpurota-dra and the API server what kubelet would tell them, so that 500 pods need no
+# containers. real_claims.py lists the checks.
 set -euo pipefail
 if [ $# -lt 2 ]; then
   echo "usage: random_claims.sh BIN_DIR BUILD [COUNT [SEED]]"

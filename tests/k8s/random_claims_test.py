@@ -1,8 +1,8 @@
 """Random claims of all classes on a node of 8 GPUs, with a scheduler that counts as Kubernetes'
 does (fake_scheduler.py).
 
-No pod is bound to what it cannot have for longer than 10 s, and none waits so long while GPUs that
-it could have are idle.
+No pod stays bound for more than 10 s to devices that it cannot have, and no pod waits that long
+while GPUs that it could have are idle.
 
     tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD                        60 claims, as CI runs it
     tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD RandomClaims.long_run  500
@@ -70,7 +70,7 @@ class RandomClaims(DraCase):
             thread.join()
 
     def step(self, pod):
-        """What the scheduler does with it now."""
+        """Lets the scheduler take the next step for a pod."""
         self.assertIsNone(pod.error, "%s, seed %s" % (pod.name, os.environ.get("E2E_SEED", "1")))
         if pod.claim:
             return
@@ -107,8 +107,8 @@ class RandomClaims(DraCase):
         thread.start()
 
     def live(self, pod):
-        """As kubelet: it asks until it has it, and says when it is over; then the claim is
-        nobody's."""
+        """Plays kubelet: asks for the pod's claim until the driver grants it, and reports the end
+        of the pod. Then the claim is free."""
         until = time.monotonic() + PATIENCE
         answer, = self.kubelet.prepare(pod.claim)
         while answer.error and time.monotonic() < until:

@@ -1,5 +1,5 @@
-"""What random pods ask for, of all of gpurota's device classes: for random_claims_test.py, and for
-random_claims.sh with the real scheduler.
+"""The requests of random pods, for all of gpurota's device classes. Used by random_claims_test.py,
+and by random_claims.sh with the real scheduler.
 """
 
 from fake_api_server import amount, config
@@ -15,13 +15,13 @@ def of_class(name, memory=None, count=1):
 
 
 def most_of(devices):
-    """So many GiB one claim can have of each GPU, whatever its class."""
+    """The most GiB of each GPU that one claim can have, whatever its class."""
     found = [device["capacity"]["memory"].get("requestPolicy") for device in devices.values()]
     return min(amount(policy["default"]) for policy in found if policy) // GIB
 
 
 class Wish:
-    """What a random pod asks for."""
+    """The requests of a random pod."""
 
     def __init__(self, rng, most):
         self.requests, self.configs, self.annotations, self.pods = [], [], {}, ("train-0",)
@@ -73,5 +73,5 @@ class Wish:
         self.can_be = False
 
     def gpus(self):
-        """So many idle ones are enough."""
+        """The number of idle GPUs with which this wish can be fulfilled."""
         return sum(each["exactly"]["count"] if "exactly" in each else 1 for each in self.requests)

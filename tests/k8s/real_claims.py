@@ -2,13 +2,13 @@
 (random_claims.sh).
 
 etcd, the API server, the controllers and the scheduler are real. The test plays kubelet: it calls
-the driver, and tells the API server that pods are over. One wish in ten is a pod that asks for
+the driver, and tells the API server when pods have ended. One wish in ten is a pod that asks for
 `gpurota.dev/gpu` and `gpurota.dev/turn` as resources, for which the scheduler (since 1.36) makes
 the claim.
 
-No pod is bound to what it cannot have for longer than 10 s. None waits longer than 20 s while GPUs
-that it could have are idle: the scheduler itself pauses for up to 10 s between two tries. None is
-bound that asks for more than there is.
+No pod stays bound for more than 10 s to devices that it cannot have. No pod waits for more than 20
+s while GPUs that it could have are idle; the scheduler itself pauses for up to 10 s between two
+tries. No pod is bound that asks for more than the node has.
 """
 
 import collections
@@ -28,7 +28,7 @@ from fake_scheduler import MANIFEST
 from random_wishes import Wish, most_of
 
 BOUND_PATIENCE, IDLE_PATIENCE, GIVEN_UP = 10, 20, 120
-HOPELESS = 5  # a pod that can never run is left Pending for so long
+HOPELESS = 5  # a pod that can never run stays Pending this long
 MOST_WISHES = 24
 NODE = "node-1"
 NODES = "/api/v1/nodes"
@@ -37,7 +37,7 @@ BY_RESOURCE = {"gpu.gpurota.dev": "gpurota.dev/gpu", "turns.gpurota.dev": "gpuro
 
 
 class RealApi:
-    """What DraCase needs to know of the API server."""
+    """The part of the API server that DraCase needs."""
 
     def __init__(self, cluster):
         self.cluster, self.url = cluster, SERVER
@@ -85,7 +85,7 @@ class Wished:
 
 
 class Seen:
-    """What went wrong, and how long things took; used by all threads."""
+    """The errors, and how long things took. Used by all threads."""
 
     def __init__(self):
         self.lock, self.wrong, self.waited = threading.Lock(), [], []
@@ -135,7 +135,7 @@ class RealClaims(DraCase):
     def beat(self):
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         node = self.cluster.ask("GET", NODES + "/" + NODE)
-        del node["metadata"]["resourceVersion"]  # whatever others have changed meanwhile
+        del node["metadata"]["resourceVersion"]  # overwrites changes of other clients
         capacity = {"cpu": "64", "memory": "1Ti", "pods": "1000"}
         ready = {"type": "Ready", "status": "True", "reason": "Test", "lastHeartbeatTime": now,
                  "lastTransitionTime": now}
@@ -199,7 +199,7 @@ class RealClaims(DraCase):
         return wished
 
     def step(self, wished, pods, claims):
-        """Whether this wish is over."""
+        """Takes the next step for a wish. Returns whether all its pods have ended."""
         found = [pods[name] for name in wished.pods if name in pods and name not in self.threads]
         waiting = [pod for pod in found if not pod["spec"].get("nodeName")]
         for pod in found:
@@ -240,7 +240,7 @@ class RealClaims(DraCase):
             wished.idle_since = time.monotonic() + GIVEN_UP
 
     def offered(self):
-        """The GPUs' devices that say what is available of them, in one line each."""
+        """What the GPUs' devices say is available of them, in one line each."""
         return ["%s %s" % (name, {key: next(iter(value.values()))
                                   for key, value in device["attributes"].items()
                                   if key in ("available", "whole")})
@@ -267,7 +267,8 @@ class RealClaims(DraCase):
         wished.over.add(name)
 
     def hold(self, wished, name, claim):
-        """The pod asks until it has the claim's devices. The last of a claim's pods ends it."""
+        """Plays a pod, which asks until it has the claim's devices. The last pod of a claim ends
+        the claim."""
         uid = claim["metadata"]["uid"]
         with self.users_lock:
             self.users[uid].add(name)

@@ -1,7 +1,7 @@
-"""What cluster.sh tries: gpurota's manifests and its image in a real cluster of one node with one
+"""The tests of cluster.sh: gpurota's manifests and its image in a real cluster of one node with one
 simulated GPU of 8 GiB, by resources and, with Kubernetes 1.34 or newer, by claims. Pods are held to
-their memory, one more waits with a reason and runs when there is room, whoever is killed comes back
-without harm, and at the end no lease is left.
+their memory. One pod too many waits with a reason, and runs when there is room. Every killed
+program comes back without harm, and at the end no lease is left.
 
     real_cluster.py FOLDER        as root, in namespaces of its own (cluster.sh)
 """
@@ -38,8 +38,8 @@ def documents(name):
 
 
 def import_gpurota(cluster):
-    """The image as `./dev image` makes it, of this build's programs, by the name that the manifests
-    have."""
+    """Imports the image that `./dev image` makes, with this build's programs, under the name in the
+    manifests."""
     reference, = {each["spec"]["template"]["spec"]["containers"][0]["image"]
                   for name in ("gpurotad", "device-plugin", "dra")
                   for each in documents(name) if each["kind"] == "DaemonSet"}
@@ -68,7 +68,7 @@ def apply(cluster, name):
 def start_daemon(cluster):
     apply(cluster, "namespace")
     apply(cluster, "gpurotad")
-    # Half of the machine's memory, as by default, is enough for two to take turns.
+    # More than the default half of the machine's memory, so that two programs can take turns.
     cluster.write("gpurota.toml", '[turns]\nhost_budget = "90%"\n')
     cluster.kubectl("create", "configmap", "gpurota", "--from-file=" + cluster.path("gpurota.toml"),
                     "--namespace=gpurota")
@@ -114,7 +114,7 @@ def by_resources(cluster, pods):
                     lambda: Restarts(pods, "gpurota-device-plugin", 3, settled))
     a_completed_pod(pods, add)
     a_released_lease(pods, add)
-    # As many as there is room for in the machine's memory.
+    # Adds as many pods as there is room for in the machine's memory.
     names = ["turn-%d" % i for i in range(min(3, int(allocatable(cluster)[TURN])))]
     pods.in_turns(lambda name, command: pods.add(name, {"limits": {TURN: 1}}, command), names)
     cluster.kubectl("delete", "-f", manifest("device-plugin"))
@@ -122,7 +122,8 @@ def by_resources(cluster, pods):
 
 
 def a_completed_pod(pods, add):
-    """Its lease ends, though the pod is still there, and kubelet before 1.34 lists it."""
+    """The pod's lease ends when its program does, though the pod exists and kubelet before 1.34
+    lists it."""
     add("beside")
     pods.wait_held("beside")
     add("completed", COMPUTE, restart="Never")
@@ -139,8 +140,8 @@ def a_completed_pod(pods, add):
 
 
 def check_known_parts(cluster, name):
-    """Of a manifest for newer versions, what this one knows: the server checks it and keeps
-    nothing."""
+    """Lets the server check the parts of a manifest for newer versions that this version knows.
+    Nothing is stored."""
     known = [each for each in documents(name)
              if each["apiVersion"].split("/")[0] in ("v1", "apps", "rbac.authorization.k8s.io")]
     cluster.write("known.yaml", yaml.safe_dump_all(known))

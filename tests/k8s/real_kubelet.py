@@ -1,6 +1,6 @@
-"""What kubelet.sh tries with a real kubelet: a pod that is refused beyond its memory, and then
-kubelet and the plugin restarted at random under pods that come and go. At each step every device is
-allocatable, every pod that runs is held to its limit, and at the end no lease is left.
+"""The tests of kubelet.sh with a real kubelet: a pod is refused beyond its memory, and then kubelet
+and the plugin are restarted at random while pods come and go. At each step every device is
+allocatable, every running pod is held to its limit, and at the end no lease is left.
 
     real_kubelet.py FOLDER ROUNDS SEED        as root, in namespaces of its own (kubelet.sh)
 """
@@ -32,7 +32,7 @@ class Node(Machine):
         self.write("cni/10-lo.conflist",
                    '{"cniVersion":"0.4.0","name":"node","plugins":[{"type":"loopback"}]}')
 
-    # Its programs.
+    # The programs of the node.
 
     def start_daemon(self):
         self.spawn("gpurotad", os.path.join(PREFIX, "sbin/gpurotad"), "--runtime-dir",
@@ -58,7 +58,7 @@ class Node(Machine):
                    "--enforce-node-allocatable=", "--make-iptables-util-chains=false",
                    "--eviction-hard=", "--image-gc-high-threshold=100", "--v=2")
 
-    # The programs' answers.
+    # Answers of the programs.
 
     def call(self, method, **parameters):
         return ask_daemon(self.path("run/control.sock"), method, **parameters)
@@ -67,7 +67,7 @@ class Node(Machine):
         return self.call("Status")["leases"]
 
     def allocatable(self):
-        """Healthy devices, as kubelet has stored them."""
+        """The number of healthy devices in kubelet's checkpoint."""
         try:
             with open("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
                       encoding="utf-8") as file:
@@ -77,8 +77,8 @@ class Node(Machine):
         return {name: len(devices or []) for name, devices in registered.items()}
 
     def registered(self):
-        """Whether this kubelet has all devices of this plugin: what it has stored since the last of
-        the two has started."""
+        """Whether kubelet has all devices of the plugin, by a checkpoint that is newer than the
+        last start of either."""
         try:
             stored = os.stat("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint").st_mtime
         except OSError:
@@ -167,8 +167,8 @@ def one_round(node, chance, number):
 def settle(node):
     wait_until(node.registered, "all devices to be allocatable (%s)" % node.allocatable())
     for name in list(node.pods):
-        # One that comes while kubelet has no devices is refused by it, and is to run without them
-        # never.
+        # kubelet refuses a pod that comes while it has no devices. Such a pod must never run
+        # without them.
         if wait_until(lambda name=name: node.is_held(name) or node.has_failed(name),
                       "pod %s to be held to its limit" % name):
             if node.has_failed(name):
@@ -193,7 +193,7 @@ def main(folder, rounds, seed):
     for number in range(rounds):
         action = one_round(node, chance, number)
         counts[action] = counts.get(action, 0) + 1
-        # Often the next thing happens while this is still going on.
+        # Often the next action begins while this one is still going on.
         if chance.random() < 0.7:
             settle(node)
             say("round %d, %s: %d pods, %d leases"

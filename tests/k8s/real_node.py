@@ -1,4 +1,4 @@
-"""What the tests with a real kubelet have in common (kubelet.sh, cluster.sh): a folder with the
+"""The common part of the tests with a real kubelet (kubelet.sh, cluster.sh): a folder with the
 node's programs and their logs, containerd with images that are made here, and pods whose programs
 are refused beyond their memory.
 """
@@ -36,8 +36,8 @@ def wait_until(holds, what, patience=PATIENCE):
 
 
 def image(path, tag, command, files, links):
-    """A container's image as an archive that containerd imports: one layer, made without a
-    registry."""
+    """Makes a container image as an archive that containerd imports. The image has one layer, and
+    no registry is needed."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         for name in ("usr", "etc", "proc", "sys", "dev", "tmp", "run", "bin" if files else "usr"):
@@ -141,7 +141,7 @@ class Machine:
 
 
 def ask_daemon(path, method, **parameters):
-    """What gpurotad at this socket answers."""
+    """Calls gpurotad at this socket; returns its answer."""
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.connect(path)
         daemon.sendall(json.dumps({"method": "dev.gpurota." + method,
@@ -156,8 +156,8 @@ def ask_daemon(path, method, **parameters):
 
 
 def make_pod(name, command, resources, restart="Always", **more):
-    """A pod whose program has the machine's /usr, the build and the simulated machine; on the
-    node's network."""
+    """A pod on the node's network, whose program has the machine's /usr, the build and the
+    simulated machine."""
     mounts = {"usr": "/usr", "build": BUILD, "machine": os.environ["GPUROTA_SIM_DIR"]}
     container = {
         "name": "main", "image": "localhost/usr:test", "imagePullPolicy": "Never",
@@ -176,7 +176,7 @@ def make_pod(name, command, resources, restart="Always", **more):
 
 
 def logged(name, identity, logs="/var/log/pods"):
-    """What the program of a pod has written, in all of its starts."""
+    """The output of a pod's program, in all of its starts."""
     folder = "%s/default_%s_%s/main" % (logs, name, identity)
     text = ""
     for each in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
@@ -186,8 +186,8 @@ def logged(name, identity, logs="/var/log/pods"):
 
 
 def is_refused_beyond(gib, output):
-    """Whether a greedy program was refused where its limit is. Anything else it may have had is an
-    error."""
+    """Whether a greedy program was refused at its limit. Raises an error if it was refused
+    elsewhere."""
     refused = re.findall(r"refused at (\d+) MiB", output)
     for each in refused:
         assert (gib - 1) * 1024 - 256 < int(

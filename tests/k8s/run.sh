@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs one file of the tests of Kubernetes' plugins inside a simulated machine: run.sh FILE.py BUILD
 # [CASE…]
-# They need Debian's python3-grpcio, python3-protobuf and python3-yaml, and so Debian's Python.
+#
+# The tests need Debian's python3-grpcio, python3-protobuf and python3-yaml, and so Debian's Python.
 set -euo pipefail
 file=$(realpath "$1") build=$(realpath "$2")
 shift 2

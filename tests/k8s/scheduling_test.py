@@ -1,6 +1,6 @@
-"""What gpurota-dra publishes, as Kubernetes' scheduler takes it (fake_scheduler.py): of two GPUs of
-8 GiB. Claims that were given devices are not prepared here, so that the driver knows nothing of
-them: what the scheduler gives them it gives in the same second.
+"""Tests what gpurota-dra publishes for two GPUs of 8 GiB, by what a scheduler (fake_scheduler.py)
+allocates from it. Claims with devices are not prepared here, so the driver does not know them:
+all allocations of a case happen in the same second.
 """
 
 import unittest
@@ -24,12 +24,13 @@ class Scheduling(DraCase):
         self.scheduler, self.made, self.claim = FakeScheduler(self.api), 0, None
 
     def begin(self, *arguments):
-        """The last driver may have published the node otherwise."""
+        """Starts the plugin, after removing the slices that the previous driver may have published
+        differently."""
         self.api.remove_slices()
         self.start_plugin(*arguments)
 
     def given(self, *requests):
-        """Devices of a claim that was just given them; None: it stays Pending."""
+        """The devices that a new claim is given; None if it stays Pending."""
         results = self.scheduler.results_for(requests)
         if results is None:
             return None

@@ -1,8 +1,8 @@
 """A second node for cluster.sh, within the namespaces of the first: with namespaces, control groups
 and a simulated machine of its own.
 
-Its folders are where the first node has them, as pods name them; outside() says where the first
-node sees them.
+The node's folders have the same paths as on the first node, because pods name them; outside()
+returns the paths at which the first node sees them.
 """
 
 import glob
@@ -35,7 +35,7 @@ exec unshare --cgroup "$@"
 
 
 def make_groups():
-    """A control group for the node, one in each hierarchy."""
+    """Makes a control group for the node, one in each hierarchy."""
     folders = []
     for file in glob.glob("/sys/fs/cgroup/cgroup.procs") or glob.glob(
         "/sys/fs/cgroup/*/cgroup.procs"):
@@ -43,7 +43,7 @@ def make_groups():
         folder = os.path.join(top, GROUP)
         os.mkdir(folder)
         folders.append(folder)
-        # Version 1 lets nobody in before these are written.
+        # A cpuset group of version 1 accepts no process before these files are written.
         if top.endswith("/cpuset"):
             for name in ("cpuset.cpus", "cpuset.mems"):
                 shutil.copyfile(os.path.join(top, name), os.path.join(folder, name))
@@ -100,7 +100,7 @@ class SecondNode(Machine):
         self.connect(number)
 
     def connect(self, number):
-        """A network between both nodes."""
+        """Makes a network between the two nodes."""
         def ip(*words, inside=()):
             subprocess.run([*inside, "ip", *words], check=True)
         ip("link", "add", "second", "type", "veth", "peer", "name", "first", "netns", number)
@@ -111,6 +111,6 @@ class SecondNode(Machine):
         ip("route", "replace", "default", "via", LINK[0], "src", OWN_ADDRESS, inside=self.inside)
 
     def leases(self):
-        """By the pods' names."""
+        """The leases, by the names of their pods."""
         status = ask_daemon(self.outside("/run/gpurota/control.sock"), "Status")
         return {lease["pod"]["name"]: lease for lease in status["leases"] if lease.get("pod")}

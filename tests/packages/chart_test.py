@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The Helm chart of Kubernetes' plugins: what it makes of values, and that all of it holds
-together."""
+"""Tests of the Helm chart of Kubernetes' plugins: what it renders for given values, and that its
+parts agree with each other."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def read(path):
 
 
 def documents(more=None, namespace="gpurota"):
-    """What a cluster is given, by kind and name."""
+    """The objects that a cluster gets, by kind and name."""
     found = {}
     for text in manifests.rendered(TEMPLATES, more or {}, namespace):
         for each in yaml.safe_load_all(text):
@@ -42,7 +42,7 @@ def container(more, name):
 
 
 def leaves(value, path=""):
-    """The paths of what has no names below it."""
+    """The paths of all values that are not dictionaries, or are empty ones."""
     if isinstance(value, dict) and value:
         return [leaf for name, each in value.items() for leaf in leaves(each, path + "." + name)]
     return [path]
@@ -121,7 +121,7 @@ class Chart(unittest.TestCase):
                    if "hostPath" in volume}
         mounts = {mount["name"]: mount["mountPath"] for mount in made["volumeMounts"]}
         self.assertEqual(set(mounts), set(on_host) | {"config", "tmp"})
-        # what the daemon says of its paths holds outside
+        # The daemon reports its paths to others, so they must be the same on the host.
         for name in ("runtime", "library", "state", "dev"):
             self.assertEqual(mounts[name], on_host[name])
         self.assertIn("--publish-library=" + mounts["library"], made["command"])

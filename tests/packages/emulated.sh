@@ -2,9 +2,9 @@
 # Runs a command on a machine that seems to run programs for another processor: emulated.sh
 # ARCHITECTURE COMMAND…
 #
-# ARCHITECTURE is arm64. The command is root in a user namespace of its own, whose kernel gives such
-# programs to qemu-user; the rest of the
-# machine is as it was. Needs root, qemu-user-static, and Linux 6.7. For tests of packages.
+# ARCHITECTURE is arm64. The command runs as root in a user namespace of its own, whose kernel runs
+# such programs by qemu-user; the rest of the machine is unchanged. Needs root, qemu-user-static,
+# and Linux 6.7. For tests of packages.
 set -euo pipefail
 architecture=$1
 shift
@@ -14,12 +14,12 @@ if [ "${EMULATED:-}" != "$architecture" ]; then
   [ "$(id -u)" = 0 ] || skip "needs root"
   [ "$architecture" = arm64 ] || skip "programs for $architecture cannot be emulated here"
   command -v qemu-aarch64-static >/dev/null || skip "qemu-user-static is not installed"
-  # In there all users have their own numbers. Only root outside can say that, to a process that
-  # waits for it.
+  # All users keep their own numbers in the namespace. Only root outside can write that mapping, for
+  # a process that waits for it.
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   mkfifo "$work/go"
-  # shellcheck disable=SC2016 # of the shell that it starts
+  # shellcheck disable=SC2016 # expanded by the inner shell
   EMULATED=$architecture unshare --user "$BASH" \
     -c 'read -r <"$1" && shift && exec "$@"' bash "$work/go" \
     unshare --mount --pid --fork --kill-child --mount-proc "$BASH" "$0" "$architecture" "$@" <&0 &
@@ -35,8 +35,8 @@ if [ "${EMULATED:-}" != "$architecture" ]; then
   exit "$status"
 fi
 unset EMULATED
-# Which files are for that processor, as the kernel wants it: the beginning of each, and which bits
-# of it count.
+# The first bytes of an ELF file for that processor, and a mask of the bits to compare, as
+# binfmt_misc takes them.
 magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
 mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc 2>/dev/null ||

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The image of Kubernetes' plugins, as make_image.py makes it of the programs of a build:
+"""Tests of the image of Kubernetes' plugins that make_image.py makes of the programs of a build:
 image_test.py BUILD"""
 
 import hashlib
@@ -18,7 +18,7 @@ TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "pac
 BUILD = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 NAME = "localhost/gpurota-kubernetes:1.2.3"
 PROGRAMS = ["gpurota-device-plugin", "gpurota-dra"]
-STRIPPED = tempfile.TemporaryDirectory()  # as `./dev image` has them
+STRIPPED = tempfile.TemporaryDirectory()  # stripped, as for `./dev image`
 
 
 def setUpModule():
@@ -161,7 +161,7 @@ class Mistakes(unittest.TestCase):
                 copy.write(data[:18] + (183 if os.uname().machine == "x86_64"
                                         else 62).to_bytes(2, "little") + data[20:])
             self.refused("images for aarch64 and x86_64 are not known", programs=[mine, other])
-            # none of its libraries can be those of this processor
+            # Its libraries cannot be those of this processor.
             self.refused("lib", programs=[other])
             with open(other, "wb") as copy:
                 copy.write(data[:18] + (22).to_bytes(2, "little") + data[20:])

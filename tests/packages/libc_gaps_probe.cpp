@@ -1,6 +1,6 @@
 // Uses the functions that packaging/portable/libc_gaps.c replaces, on the system where it runs:
-// libc_gaps_probe [LIBRARY]. Exits with 0 if all work. LIBRARY is this same file built as a
-// library, which throws through the program. Built and run by portable.sh.
+// libc_gaps_probe [LIBRARY]. Exits with 0 if all of them work. LIBRARY is this same file built as a
+// library, from which exceptions pass through the program. Built and run by portable.sh.
 #include <atomic>
 #include <cstdio>
 #include <memory>

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Packages from their installation to their purge: life.sh FOLDER [DEBIAN.tar]
+# Tests packages from their installation to their purge: life.sh FOLDER [DEBIAN.tar]
 #
 # FOLDER has packages (`./dev package --kubernetes FOLDER`). Needs root, mmdebstrap, and the mirror
 # that apt uses here; DEBIAN.tar is a Debian 12 that `mmdebstrap --variant=apt` has made before.
 # Installs, tries, upgrades, removes and purges the packages in a fresh Debian 12 in a folder of its
-# own, and says how long that took and how large they are. Without systemd as the first process
-# nothing is started;
-# tests/system/machine.sh FOLDER does the same where it is. Packages for another processor (`./dev
-# package --arch arm64`) are tried in a Debian of that processor, all of whose programs are emulated
-# (emulated.sh, which says what that takes; with g++-aarch64-linux-gnu).
+# own, and says how long that took and how large they are. Without systemd as the first process,
+# nothing is started; tests/system/machine.sh FOLDER does the same on a machine with systemd.
+# Packages for another processor (`./dev package --arch arm64`) are tried in a Debian of that
+# processor, whose programs are all emulated (see emulated.sh for what that needs; also needs
+# g++-aarch64-linux-gnu).
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 packages=$(realpath "$1")
@@ -21,7 +21,7 @@ if [ "$architecture" != "$(dpkg --print-architecture)" ]; then
     GPUROTA_EMULATED=yes exec "$here/tests/packages/emulated.sh" "$architecture" "$0" "$@"
   compiler=$(dpkg-architecture -a "$architecture" -q DEB_HOST_GNU_TYPE 2>/dev/null)-g++
   command -v "$compiler" >/dev/null || { echo "skipped: $compiler is not installed" && exit 77; }
-  # a namespace's root cannot mount that
+  # The root of a user namespace cannot mount sysfs.
   debian=(--mode=root --skip=chroot/mount/sys "--architectures=$architecture")
 fi
 work=$(mktemp -d)
@@ -31,7 +31,7 @@ finish() {
   local code=$?
   umount -R "$root/proc" 2>/dev/null || true
   umount -R "$root/dev" 2>/dev/null || true
-  # Nothing of this machine is below it any more, or it stays.
+  # The folder is removed only if nothing of this machine is mounted below it any more.
   if ! grep -q " $root/" /proc/mounts; then rm -rf "$work"; fi
   exit "$code"
 }
@@ -78,7 +78,7 @@ for package in "${installed[@]}"; do
 done
 echo "ok without the simulator they have $bytes bytes and take $kib KiB"
 
-# As a user does it; what else Debian brings is fetched too.
+# Installs as a user does; other packages that Debian adds are downloaded too.
 inside apt-get update -qq
 inside apt-get install -y -qq --no-install-recommends --download-only "${installed[@]}" >/dev/null
 before=$(milliseconds)
@@ -93,8 +93,9 @@ inside apt-get install -y -qq --no-install-recommends "${installed[@]}" "${other
   { cat "$work/log" && fail "apt-get install of all"; }
 inside dpkg --purge "${names[@]}" >/dev/null 2>&1
 
-# Once more, for what they alone leave; a group stays, as its number may be on files.
-# whom the suggestions of the configuration name
+# Installs once more, to see what the packages alone leave. A group stays, as files may have its
+# number.
+# The suggestions of the configuration name these groups and this user.
 inside sh -c 'groupadd gpu-admin; groupadd students; useradd -M alice'
 inside getent group gpurota >/dev/null || fail "the group gpurota is not there"
 files >"$work/before"
@@ -116,7 +117,7 @@ python3 -c 'import re, sys; print(re.sub("^#(?=[\\w[])", "", open(sys.argv[1]).r
   >"$root/tmp/all.toml"
 inside gpurotad --check-config --config /tmp/all.toml >"$work/log" 2>&1 ||
   { cat "$work/log" && fail "a setting that the configuration suggests has a mistake"; }
-# says PROGRAM OPTION: that it runs, with all its libraries.
+# says PROGRAM OPTION: the program runs, with all its libraries.
 says() {
   inside "$1" "$2" >"$work/said" 2>&1 || fail "$1 $2 ends with $?: $(head -n 3 "$work/said")"
   grep -q "^\([Uu]sage: \)\?$(basename "$1" | sed 's/-burn/ burn/')" "$work/said" ||
@@ -130,7 +131,7 @@ for program in "${programs[@]}"; do
     *) says "$program" --version && says "$program" --help ;;
   esac
 done
-# The licences in the page name the authors of what npm brings.
+# The licences in the page must name the authors of the packages from npm.
 grep -q 'Jason Miller' "$root/usr/bin/gpurota-web" || fail "gpurota-web has no page"
 echo "ok each of the ${#programs[@]} programs runs: ${programs[*]##*/}"
 echo "ok installed: enabled, not started in a chroot, and the configuration and its suggestions are right"
@@ -166,7 +167,7 @@ for kept in var/lib/gpurota/gpurota.db var/lib/gpurota-kubernetes/allocations.te
 done
 inside dpkg --purge "${names[@]}" >/dev/null 2>&1
 files >"$work/after"
-# Without the files that Debian's own tools keep, whatever is installed.
+# Files that Debian's own tools keep, whatever is installed, do not count.
 left=$(comm -13 "$work/before" "$work/after" | grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)
 [ -z "$left" ] || fail "purge leaves: $left"
 for gone in var/lib/gpurota var/lib/gpurota-kubernetes etc/gpurota run/gpurota; do

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Debian's own test of installing, upgrading and purging: piuparts.sh FOLDER [DEBIAN.tar.gz]
+# Runs Debian's own test of installing, upgrading and purging: piuparts.sh FOLDER [DEBIAN.tar.gz]
 #
 # FOLDER has packages (`./dev package FOLDER`). Needs root, piuparts, mmdebstrap and a mirror
 # (MIRROR). DEBIAN.tar.gz is a Debian 12 that `mmdebstrap --variant=apt` has made before.
@@ -14,8 +14,8 @@ done
 base=${2:-$work/debian.tar.gz}
 [ -n "${2:-}" ] || mmdebstrap --quiet --variant=apt bookworm "$base"
 
-# The folders are systemd's, which comes as what gpurotad needs: its own tmpfiles make them, and its
-# purge leaves them.
+# These folders belong to systemd, which is installed because gpurotad needs it. systemd's tmpfiles
+# make the folders, and its purge leaves them.
 systemd=(--ignore-regex='^/(root/\.ssh|var/(cache|lib|log)/private|var/lib/systemd/(coredump|pstore))/?$')
 mapfile -t packages < <(compgen -G "$folder/*.deb" | grep -v -- -dbgsym_)
 piuparts --basetgz="$base" -d bookworm --mirror="${MIRROR:-http://deb.debian.org/debian} main" \

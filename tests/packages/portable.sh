@@ -1,11 +1,12 @@
 #!/bin/bash
-# The portable tarball and the RPMs on Debian 11, 12 and 13, from their installation to their
+# Tests the portable tarball and the RPMs on Debian 11, 12 and 13, from their installation to their
 # removal: portable.sh FOLDER BUILD [SYSTEM.tar…]
 #
 # FOLDER has what `./dev portable FOLDER` made, and BUILD is build/portable/work, for programs to
-# try. Needs root, rpm, g++, mmdebstrap and the mirror that apt uses here; SYSTEM.tar are systems
-# that `mmdebstrap --variant=minbase` has made before, instead of the three. The RPMs are tried with
-# this system's rpm in a chroot. Without systemd as the first process nothing is started.
+# try. Needs root, rpm, g++, mmdebstrap and the mirror that apt uses here. SYSTEM.tar is a system
+# that `mmdebstrap --variant=minbase` has made before; given ones replace the three Debian systems.
+# The RPMs are tried with this system's rpm in a chroot. Without systemd as the first process,
+# nothing is started.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 packages=$(realpath "$1") build=$(realpath "$2")
@@ -20,7 +21,7 @@ root=$work/root
 leave() {
   umount -R "$root/proc" 2>/dev/null || true
   umount -R "$root/dev" 2>/dev/null || true
-  # Nothing of this machine is below it any more, or it stays.
+  # The folder is removed only if nothing of this machine is mounted below it any more.
   if ! grep -q " $root/" /proc/mounts; then rm -rf "$root"; fi
 }
 finish() {
@@ -35,7 +36,7 @@ fail() { echo "FAIL: $*" && exit 1; }
 inside() {
   chroot "$root" env -i PATH=/opt/gpu/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"
 }
-# quietly WHAT COMMAND…: shows what the command says if it fails.
+# quietly WHAT COMMAND…: shows the command's output only if it fails.
 quietly() {
   local what=$1
   shift
@@ -48,7 +49,7 @@ files() {
 as_before() {
   local what=$1 left
   files >"$work/after"
-  # The group and the user stay, as their numbers may be on files.
+  # The group and the user stay, as files may have their numbers.
   left=$(diff "$work/before" "$work/after" | grep -E '^[<>]' | grep -vE '\./etc/\.?(group|gshadow|passwd|shadow|subuid|subgid|\.pwd\.lock)-?(\.lock)?$' || true)
   [ -z "$left" ] || fail "$what leaves, or takes: $left"
 }
@@ -59,7 +60,7 @@ says() {
   grep -q -- "$pattern" "$work/said" || fail "$* says: $(cat "$work/said")"
 }
 
-# Programs of this build to try there; the library is the probe once more.
+# Builds the probe for the other systems, as a program and as a library.
 make_tries() {
   local sysroot=$build/sysroot flags
   flags=(--sysroot="$sysroot" "-B$(compgen -G "$sysroot/usr/lib/*-linux-gnu")/" -std=c++20 -O1 -fPIC
@@ -88,7 +89,7 @@ enter() {
   system="$(inside sh -c '. /etc/os-release && echo "$PRETTY_NAME"'), $(inside ldd --version | head -n 1)"
 }
 
-# A mistake in the configuration is found by a parser that throws, and reported in a sentence.
+# A mistake in the configuration makes the parser throw, and must be reported in a sentence.
 try_programs() {
   quietly "the smoke test" inside /try/lease /try/gpu_program
   grep '^ok' "$work/log"
@@ -99,7 +100,7 @@ try_programs() {
   inside getent passwd gpurota-notify >/dev/null || fail "there is no user gpurota-notify"
 }
 
-# Without systemd it is the site that restarts and ends the daemon: install.sh says so.
+# Without systemd, the site has to restart and end the daemon; install.sh says so.
 upgrade_under_a_daemon() {
   inside gpurotad >"$work/gpurotad.log" 2>&1 &
   local daemon=$!
@@ -123,7 +124,7 @@ try_tarball() {
   files >"$work/before"
   quietly install.sh inside /try/gpurota/install.sh
   try_programs
-  # An upgrade: an outdated file goes, the site's own stays.
+  # An upgrade removes an outdated file, and keeps the site's own file.
   echo '# of this site' >>"$root/etc/gpurota/gpurota.toml"
   echo old >"$root/usr/local/share/gpurota/outdated"
   echo /usr/local/share/gpurota/outdated >>"$root/usr/local/share/gpurota/installed"
@@ -152,8 +153,8 @@ try_tarball() {
 }
 
 rpm_there() { rpm --root "$root" --dbpath /var/lib/rpm "$@"; }
-# With the rpm of this machine, as these systems have none. All that the RPMs ask for is systemd and
-# what the tarball has used.
+# Uses the rpm of this machine, because these systems have none. The RPMs need only systemd and what
+# the tarball has used.
 try_rpms() {
   local name
   quietly "apt-get update" inside apt-get update -q

@@ -1,9 +1,10 @@
 #!/bin/bash
-# install.sh of the portable tarball against folders: portable_install.sh BUILD
+# Tests install.sh of the portable tarball on folders: portable_install.sh BUILD
 #
 # BUILD is the developers' build, whose programs stand for those of the tarball. Installs, upgrades,
-# uninstalls and purges below a folder of its own, interrupted ones included; nothing of this system
-# changes. As root also what root installs. portable.sh does the same in whole systems.
+# uninstalls and purges below a folder of its own, also after interruptions; nothing of this system
+# changes. If run as root, also tests what only root installs. portable.sh does the same in whole
+# systems.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 build=$1
@@ -37,8 +38,8 @@ says 'needs a folder' "$tarball/install.sh" --prefix
 says 'nothing was installed' "$tarball/install.sh" --root "$root" --uninstall
 is_empty "$before" "a refused install.sh"
 
-# Something in its way, half-way through: the next call completes it, or uninstalls what there is of
-# it.
+# A file is in the way half-way through the installation. The next call completes the installation,
+# or uninstalls the half that is there.
 echo mine >"$root/usr/local/share/man"
 says 'man' "$tarball/install.sh" --root "$root"
 rm "$root/usr/local/share/man"
@@ -73,8 +74,8 @@ else
 fi
 is_empty "$before" "--purge"
 
-# Programs of this build need libraries that other systems have not: check_files.py says so, library
-# by library.
+# Programs of this build need libraries that other systems do not have; check_files.py names each of
+# them.
 says 'needs libfmt' python3 -B "$here/packaging/portable/check_files.py" "$tarball/files"
 says 'gpurotad.*needs libsqlite3' python3 \
   -B "$here/packaging/portable/check_files.py" "$tarball/files"

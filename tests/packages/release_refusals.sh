@@ -1,7 +1,7 @@
 #!/bin/bash
 # ./dev release says what is missing before it builds anything: release_refusals.sh SOURCE
 #
-# A release of these sources is asked for in a checkout of its own, which lacks one thing at a time.
+# Asks for a release of these sources in a checkout of its own, which lacks one thing at a time.
 set -euo pipefail
 command -v git >/dev/null || { echo "git is not installed" && exit 77; }
 work=$(mktemp -d)
@@ -13,7 +13,7 @@ git add -A
 commit() { git -c user.name=test -c user.email=test@gpurota.example commit -qam test; }
 commit
 
-# refused WORDS [NAME=VALUE…]: the release ends with these words, and makes no file.
+# refused WORDS [NAME=VALUE…]: `./dev release` fails with these words, and makes no file.
 refused() {
   local words=$1 code=0
   shift

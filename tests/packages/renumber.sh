@@ -1,8 +1,8 @@
 #!/bin/bash
-# The same packages as another version, without building: renumber.sh FROM TO SUFFIX
+# Makes the same packages with another version, without building: renumber.sh FROM TO SUFFIX
 #
-# TO gets each package of the folder FROM, with SUFFIX after its version: what an upgrade is tested
-# with.
+# TO gets each package of the folder FROM, with SUFFIX after its version. Tests of upgrades use
+# this.
 set -euo pipefail
 from=$(realpath "$1") to=$(realpath -m "$2") suffix=$3
 mkdir -p "$to"

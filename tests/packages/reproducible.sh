@@ -1,9 +1,9 @@
 #!/bin/bash
 # The packages of a tree have the same bytes wherever they are built: reproducible.sh [FOLDER]
 #
-# FOLDER has packages of this tree (`./dev package FOLDER`); without it they are made here. Then
-# makes them once more, in another place, time zone, language and umask, and without a cache of
-# compiled files, and compares.
+# FOLDER has packages of this tree (`./dev package FOLDER`); without FOLDER, they are made here.
+# Then makes the packages once more, in another place, time zone, language and umask, and without a
+# compiler cache, and compares.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 work=$(mktemp -d)

@@ -1,10 +1,10 @@
 #!/bin/bash
-# A gpurota and an older one, in each other's company: versions.sh PREFIX PROGRAM COMMIT|OLD
+# Tests two versions of gpurota with each other: versions.sh PREFIX PROGRAM COMMIT|OLD
 #
-# PREFIX is an installed gpurota, PROGRAM the demo's gpu_program, OLD another installed one; a
+# PREFIX is an installed gpurota, PROGRAM the demo's gpu_program, OLD another installed gpurota; a
 # COMMIT is built and installed first (minutes, without a cache). Commands, libraries, daemons and
-# databases of one serve those of the other, or say what to do. Needs no root and no GPU. Prints
-# what holds and what does not, and exits with the number of what does not.
+# databases of one version must work with those of the other, or say what to do. Needs no root and
+# no GPU. Prints which checks pass and which fail, and exits with the number of failed checks.
 # shellcheck disable=SC2317 # functions are called by `holds`
 set -euo pipefail
 
@@ -49,7 +49,7 @@ holds() {
     echo "FAIL: $what: $(tail -n 3 said)" && broken=$((broken + 1))
   fi
 }
-# says PATTERN COMMAND…: it fails, with these words.
+# says PATTERN COMMAND…: the command fails, with a message that matches.
 says() {
   local pattern=$1 code=0
   shift
@@ -74,7 +74,8 @@ library_of() {
   readlink -f "$1"/lib/*/gpurota/libgpurota.so "$1/lib/gpurota/libgpurota.so" 2>/dev/null |
     head -n 1
 }
-# start DAEMON LIBRARY: of these prefixes, with the state that is there.
+# start DAEMON LIBRARY: starts the daemon of one prefix, with the library of another and the state
+# that is there.
 start() {
   mkdir -p -m 700 run state
   : >gpurota.toml
@@ -93,7 +94,7 @@ stop() {
 }
 fresh() { rm -rf run state gpurotad.log; }
 
-# A user's commands, by the program of $1: the lease is made, its limit holds, and all ends.
+# commands PREFIX NAME: PREFIX's commands make a lease whose limit is enforced, and which ends.
 commands() {
   local cli=$1/bin/gpurota of=$2
   holds "$of: status" "$cli" status
@@ -118,10 +119,10 @@ commands() {
   holds "$of: limits" shown_or_told "$cli" limits
   holds "$of: config show" shown_or_told "$cli" config show
   holds "$of: reload" "$cli" reload
-  # A driver is simulated, but what it says of the versions counts.
+  # The driver is simulated, but doctor's report on the versions is real.
   holds "$of: doctor" shows 'control socket' "$cli" doctor
 }
-# A feature that one of the two may not know yet: it says so, and the command says what to do.
+# One of the two versions may not know a feature yet; then the command must say what to do.
 shown_or_told() {
   "$@" >words 2>&1 || { cat words &&
     grep -qE 'there is no command|older than this program; restart it' words; }
@@ -135,7 +136,8 @@ shows() {
   grep -q -- "$pattern" words
 }
 
-# Actions of a program, by the library that this daemon gives it.
+# programs PREFIX NAME: programs under a limit and in turns, with the library that the daemon gives
+# them.
 programs() {
   local cli=$1/bin/gpurota of=$2
   holds "$of: a limit is seen" shows 'total=1073741824' "$cli" run --gpu-ids 0 \

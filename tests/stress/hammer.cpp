@@ -1,7 +1,7 @@
 // hammer PROCESSES THREADS SECONDS LIMIT_MIB: processes with threads that allocate and free at
 // random, under one limit, while NVML is sampled.
 //
-// Run it under `gpurota run --memory`. Prints one JSON object, in which:
+// Run under `gpurota run --memory`. Prints one JSON object, in which:
 //   over_limit     samples at which NVML's sum was above the limit; must be 0
 //   peak_percent   the largest sum seen, of the limit; shows that the limit can be reached
 //   wrongly        refusals although all that could have been held while the request was under way,

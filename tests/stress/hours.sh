@@ -1,7 +1,7 @@
 #!/bin/bash
-# Hours of tests, many at once, also on a machine that has no Debian packages: bash, python3,
-# coreutils, procps and a C library no older than ours are enough, and what was packed works
-# wherever it lies.
+# Runs hours of tests, many at once, also on a machine without Debian packages: bash, python3,
+# coreutils, procps and a C library no older than ours are enough. The packed folder works in any
+# place.
 #
 #   hours.sh pack BUILD OUT                                 into the folder OUT what a build tree has of it
 #   OUT/hours.sh run OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/e2e/turns_stress.bats
@@ -10,9 +10,10 @@
 # (memory, threads, descriptors, disk, or all of these) fails once; the
 # piece "begin", which comes alone, is a daemon that begins
 #
-# They exit with 0 if all passed. In RESULTS_FILE: the sums in one line, the whole output of each
-# that failed, the counts of each. E2E_SEED is the seed of the first, the next have the numbers
-# after it. An instance takes 1 to 2 GiB of memory, and half a processor at least.
+# run, day and sweep exit with 0 if all instances passed. RESULTS_FILE gets the sums in one line,
+# the whole output of each instance that failed, and the counts of each. E2E_SEED is the seed of the
+# first instance; the next ones have the numbers after it. An instance takes 1 to 2 GiB of memory,
+# and at least half a processor.
 set -euo pipefail
 
 usage() {
@@ -21,7 +22,7 @@ usage() {
   exit 2
 }
 
-# stripped FROM TO: nothing if that was not built.
+# stripped FROM TO: copies a program without its symbols; does nothing if it was not built.
 stripped() {
   if [ ! -f "$1" ]; then return 0; fi
   mkdir -p "$(dirname "$2")"
@@ -45,18 +46,19 @@ pack() {
     stripped "$build/sim/$file" "$out/stage/bin/$file"
   done
   cp -r "$source/sim/machines" "$out/stage/bin/machines"
-  # Libraries that the programs without a wrapper need. Every program may search there, so there is
-  # nothing in it for C programs.
+  # Libraries for the programs that have no wrapper. LD_LIBRARY_PATH has this folder for all
+  # programs, so the folder must have no library that C programs use.
   mkdir "$out/lib"
   cp "$out"/stage/lib/bundled/lib{fmt,stdc++,gcc_s}.so.* "$out/lib/"
-  # bats looks for the rest of itself beside it.
+  # bats looks for its other files beside itself.
   mkdir -p "$out"/bats/{bin,lib,libexec}
   cp "$bats" "$out/bats/bin/bats"
   for file in lib libexec; do cp -r "${bats%/*/*}/$file/bats-core" "$out/bats/$file/"; done
   cp -r "$source/tests/e2e" "$source/tests/hostile" "$source/tests/stress/hours.sh" "$out/"
 }
 
-# one NUMBER FILE [ARGUMENT…]: in a build tree of its own, so that nothing of it is another's.
+# one NUMBER FILE [ARGUMENT…]: runs an instance in a build tree of its own, so that it shares no
+# files with others.
 one() {
   local code=0 folder=$work/$1
   mkdir -m 755 "$folder"
@@ -75,7 +77,7 @@ show_counts() {
   echo "instance $1, seed $((seed + $1)): $(sed 's/^# //' "$work/$1/counts" 2>/dev/null || echo "no counts")"
 }
 
-# All that is below the instances, and only that.
+# Ends all processes of the instances, and no others.
 end_all() {
   local process
   for process in /proc/[0-9]*; do
@@ -113,12 +115,12 @@ tell() {
 all() {
   out=$(realpath "$1") instances=$2 results=$(realpath -m "$3") seed=${E2E_SEED:-$RANDOM}
   work=$(mktemp -d "${TMPDIR:-/tmp}/gpurota-hours.XXXXXX")
-  chmod 755 "$work" # other users are in it
+  chmod 755 "$work" # other users must be able to enter
   export PATH=$out/bats/bin:$PATH LD_LIBRARY_PATH=$out/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
     E2E_PATIENCE=${E2E_PATIENCE:-300}
   mkdir -p "$(dirname "$results")"
   for ((i = 0; i < instances; ++i)); do one "$i" "${@:4}" & done
-  trap 'end_all; wait; tell; exit 1' INT TERM # what there is by then
+  trap 'end_all; wait; tell; exit 1' INT TERM # reports what has finished by then
   wait
   tell
 }
@@ -148,7 +150,7 @@ case "$mode/$#" in
       begin) cases="^a daemon that begins without $name" ;;
       *) cases="^no $name ends nothing" ;;
     esac
-    # Each has its part of the calls.
+    # Each instance has its part of the calls.
     export E2E_FAILING_STRIDE=$3 E2E_FAILING_PIECES="${*:6}"
     all "$2" "$3" "$5" hostile/failing_calls.bats -f "$cases"
     ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Asks gpurotad for its status again and again, on a connection of its own each time: ask_always.py
-SOCKET UNTIL
+"""Asks gpurotad for its status repeatedly, each time on a new connection: ask_always.py SOCKET
+UNTIL
 
 Ends when the file UNTIL is there, and prints how many questions there were, how many failed, and
 the longest wait for an answer.

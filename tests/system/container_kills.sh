@@ -1,10 +1,9 @@
 #!/bin/bash
-# kill -9 of the daemon, an engine and its parts, the container and gpurota run, 200 times at
-# random:
-# container_kills.sh BUILD [TIMES [ENGINE [SEED]]]
+# Kills the daemon, an engine and its parts, the container and gpurota run with kill -9, 200 times
+# at random: container_kills.sh BUILD [TIMES [ENGINE [SEED]]]
 #
-# tests/e2e/ENGINE_kills.bats with more rounds; ENGINE is podman (default) or docker. Needs root,
-# the engine and runc, and a simulated GPU. Takes half an hour.
+# Runs tests/e2e/ENGINE_kills.bats with more rounds; ENGINE is podman (default) or docker. Needs
+# root, the engine and runc, and a simulated GPU. Takes half an hour.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "$1")

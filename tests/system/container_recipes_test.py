@@ -1,5 +1,5 @@
-"""The files of docs/operate/container-recipes.md are what their readers take, and say what gpurota
-knows: container_recipes_test.py SOURCES"""
+"""The files of docs/operate/container-recipes.md are valid for the programs that read them, and
+agree with gpurota: container_recipes_test.py SOURCES"""
 
 import json
 import os
@@ -20,7 +20,7 @@ def read(path):
 
 
 def files():
-    """By name, parsed."""
+    """The parsed files, by name."""
     parsers = {"yaml": yaml.safe_load, "json": json.loads, "toml": tomllib.loads}
     return {name: parsers[language](text)
             for name, language, text in FILE.findall(read("docs/operate/container-recipes.md"))}

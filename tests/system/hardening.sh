@@ -1,9 +1,9 @@
 #!/bin/bash
-# How much of the machine the units leave open, as systemd counts it (0.0 to 10.0): hardening.sh
-# SOURCES
+# Checks how exposed the units are, as `systemd-analyze security` counts it (0.0 to 10.0):
+# hardening.sh SOURCES
 #
-# The limits only shrink. docs/operate/install.md has what is left, and why. Exits with 77 where
-# systemd-analyze cannot say.
+# The limits may only be lowered. docs/operate/install.md says what is left open, and why. Exits
+# with 77 where systemd-analyze cannot count the exposure.
 set -euo pipefail
 
 units=$(realpath "$1")/packaging/systemd
@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 failed=0
-# most UNIT EXPOSURE [DROP_IN]: in tenths
+# most UNIT EXPOSURE [DROP_IN]: the exposure is at most this, in tenths.
 most() {
   local unit=$1 limit=$2 said
   sed 's|@CMAKE_INSTALL_FULL_S\?BINDIR@|/usr/bin|' "$units/$unit.in" ${3:+"$units/$3"} \

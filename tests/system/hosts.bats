@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# gpurota on other machines, by a real sshd: hosts.sh runs this.
+# Tests gpurota on other machines through a real sshd; hosts.sh runs this file.
 # machine: demo
 #
 # shellcheck disable=SC2153,SC2154 # hosts.sh sets GPUROTA_SSHD, `run` sets stderr
@@ -24,7 +24,7 @@ setup() {
 }
 teardown() { end_test; }
 
-# start_sshd HOST RUN: an sshd on a port of its own, whose logins find the daemon in RUN.
+# start_sshd HOST RUN: starts an sshd on a port of its own, whose logins find the daemon in RUN.
 start_sshd() {
   local port
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -56,8 +56,8 @@ END
 remote() { env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota "$@"; }
 both_answer() { remote status --host gpu1,gpu2 >both 2>&1; }
 
-# in_terminal CODE KEYS WHEN COMMAND…: runs it in a terminal, types KEYS when it has printed WHEN,
-# and expects CODE.
+# in_terminal CODE KEYS WHEN COMMAND…: runs the command in a terminal, types KEYS when the command
+# has printed WHEN, and expects the exit code CODE.
 in_terminal() {
   python3 - "$@" <<'END' >terminal || { cat terminal; return 1; }
 import os, pty, sys
@@ -163,7 +163,7 @@ END
   ((SECONDS - begun < 8))
   [ -S ssh/gpu1 ]
   run -7 remote run --host gpu1 -- sh -c 'exit 7'
-  # A shared connection does not end with the program's ssh.
+  # A shared connection stays when the ssh of the program ends.
   in_background program env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota run --host gpu1 \
     --memory 1G -- "$PROGRAM" hold 100
   wait_until says program holding

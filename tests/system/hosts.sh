@@ -1,10 +1,10 @@
 #!/bin/bash
-# gpurota on other machines, by a real sshd: hosts.sh BUILD
+# Tests gpurota on other machines through a real sshd: hosts.sh BUILD
 #
 # BUILD is a build folder whose stage is installed (ctest -R '^stage$'). Runs hosts.bats with two
-# sshd of its own on ports of their own, which lead to two daemons. Needs sshd (openssh-server;
-# GPUROTA_SSHD names another one than that on the PATH); as root it gives sshd the user and the
-# folder that it wants in a mount namespace of its own, so that nothing of this machine changes.
+# sshd on ports of their own, which lead to two daemons. Needs sshd (openssh-server; GPUROTA_SSHD
+# names another one than that on the PATH). As root, the script gives sshd the user and the folder
+# that sshd needs in a mount namespace of its own, so that nothing of this machine changes.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "$1")

@@ -2,8 +2,9 @@
 """Starts a server and a kernel of a user's by JupyterHub, runs a file in the kernel, and waits:
 jupyterhub_client.py USER FILE UNTIL
 
-The kernel and the server end when the file UNTIL is there. For recipes_tests.bash, with what
-jupyterhub_config.py lets it do. What the kernel printed is on standard output.
+The kernel and the server end when the file UNTIL is there. recipes_tests.bash runs this program,
+which uses the rights that jupyterhub_config.py gives it. The output of the kernel is printed on
+standard output.
 """
 
 import asyncio
@@ -33,13 +34,13 @@ async def until(what, seconds=60):
             if done:
                 return done
         except (HTTPClientError, OSError):
-            pass  # it comes up
+            pass  # still starting
         await asyncio.sleep(0.2)
     raise SystemExit("jupyterhub_client: still not so after %d s: %s" % (seconds, what.__name__))
 
 
 async def run(kernel, code, user):
-    """What the code prints; ends when the kernel has run it."""
+    """Runs the code in the kernel until it ends; returns what the code prints."""
     url = "%s/user/%s/api/kernels/%s/channels" % (HUB.replace("http", "ws"), user, kernel)
     socket = await websocket_connect(HTTPRequest(url, headers=WHO))
     header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request",

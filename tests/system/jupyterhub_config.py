@@ -1,7 +1,7 @@
-# The lines that recipes_tests.bash adds to the manual's for JupyterHub; read by JupyterHub after
-# those. The user who logs in is whoever says so, and a service may start servers. STARTED_BY=unit
-# starts them as systemdspawner does, which Debian does not have: as units of the user's, by
-# systemd-run.
+# The lines that recipes_tests.bash adds to the manual's configuration of JupyterHub, which reads
+# them after the manual's. Users log in with any name and no password, and a service may start
+# servers. With STARTED_BY=unit, systemd-run starts servers as units of the user. systemdspawner
+# does the same, but Debian does not have it.
 import os
 import subprocess
 

@@ -1,13 +1,13 @@
 #!/bin/bash
-# A whole machine that runs gpurota as it is packaged: machine.sh PREFIX|FOLDER PROGRAM
+# Tests a whole machine that runs the packaged gpurota: machine.sh PREFIX|FOLDER PROGRAM
 #
 # PREFIX is an installed gpurota, FOLDER has its Debian packages, PROGRAM is the demo's gpu_program.
 # Boots Debian's systemd, with its journal, D-Bus and logins, as the first process of namespaces of
 # its own, on an overlay of this machine's root, and reboots it: what users have started must live
-# as long as the manual says. Nothing outside is changed. Exits with 77, and says why, where that
-# cannot be had. To look around in it: GPUROTA_MACHINE_SHELL=1 opens a shell there before the tests.
-# upgrade.sh has it run other tests, with other packages to upgrade to; recipes.sh others, with more
-# of Debian's packages; portable.sh those of the tarball.
+# as long as the manual says. Nothing outside is changed. Exits with 77, and says why, where this
+# machine cannot boot it. GPUROTA_MACHINE_SHELL=1 opens a shell in the booted machine before the
+# tests. upgrade.sh runs other tests in it, with other packages to upgrade to; recipes.sh runs its
+# tests with more of Debian's packages, and portable.sh those of the tarball.
 set -euo pipefail
 
 skip() { echo "skipped: $*" && exit 77; }
@@ -38,8 +38,8 @@ make_disk() {
   read -ra more <<<"${GPUROTA_MACHINE_PROGRAMS:-}"
   install -D -m 755 -t "$root$where/bin" "$program" "${more[@]}"
 
-  # Only what the machine needs: none of this machine's services, and nothing that would set the
-  # kernel up.
+  # Only the units that the machine needs: none of this machine's services, and nothing that would
+  # change settings of the kernel.
   local units=$root/etc/systemd/system unit
   rm -rf "$units" "$root"/etc/rc?.d "$root/etc/init.d" "$root/var/lib/gpurota" "$root/etc/gpurota" \
     "$root/var/log/journal"
@@ -61,7 +61,7 @@ make_disk() {
     install_packages
   else
     for unit in gpurotad gpurota-web; do
-      [ -e "$prefix/lib/systemd/system/$unit.service" ] || continue # a build of the core alone
+      [ -e "$prefix/lib/systemd/system/$unit.service" ] || continue # a build without the web page
       sed "s|$prefix|$where|g" "$prefix/lib/systemd/system/$unit.service" >"$units/$unit.service"
       ln -s "../$unit.service" "$units/multi-user.target.wants/$unit.service"
     done
@@ -72,9 +72,9 @@ make_disk() {
       ln -s "../$unit.socket" "$units/sockets.target.wants/$unit.socket"
     done
   fi
-  # Its GPUs are simulated, which takes files that the simulated driver may write. The files belong
-  # to one boot: to processes of another pid
-# namespace they are those of another machine, whose processes they do not see.
+  # The GPUs are simulated, so the simulated driver needs files that it may write. The files belong
+  # to one boot: processes of another pid namespace would take them for another machine's, whose
+  # processes they do not see.
   mkdir -p "$root/var/gpurota-sim"
   chmod 1777 "$root/var/gpurota-sim"
   local gpus=${GPUROTA_MACHINE_FILE:-demo}
@@ -87,7 +87,7 @@ make_disk() {
     "Environment=LD_LIBRARY_PATH=$sim" 'ReadWritePaths=/var/gpurota-sim' \
     'BindReadOnlyPaths=/var/boot_id:/proc/sys/kernel/random/boot_id' \
     >"$units/gpurotad.service.d/simulated.conf"
-  # A user who is logged out when the login ends, with all that the login started.
+  # logind ends everything that a login has started when the login ends.
   printf '%s\n' '[Login]' KillUserProcesses=yes >"$root/etc/systemd/logind.conf.d/test.conf"
   printf '%s\n' 'auth required pam_permit.so' 'account required pam_permit.so' \
     'session required pam_systemd.so class=user type=tty' >"$root/etc/pam.d/gpurota-test"
@@ -97,7 +97,8 @@ make_disk() {
   new_user bob
 }
 
-# new_user NAME: whoever is called so on the machine below is not there.
+# new_user NAME: makes a user, and first removes from the overlay a user of that name of this
+# machine.
 new_user() {
   local file
   for file in passwd shadow group gshadow subuid subgid; do
@@ -107,10 +108,10 @@ new_user() {
   chroot "$root" useradd -m -s /bin/sh "$1"
 }
 
-# As an administrator does it, who also gets the units enabled by it. A newer version is there for
-# later.
+# Installs the packages as an administrator does, which also enables the units. A newer version is
+# put into /var/packages/newer for later tests.
 install_packages() {
-  # container images have one, by which no package starts anything
+  # Container images have a policy-rc.d, which keeps packages from starting services.
   rm -f "$root/usr/sbin/policy-rc.d"
   mkdir "$root/var/packages"
   cp "$prefix"/*.deb "$root/var/packages"
@@ -126,7 +127,7 @@ install_packages() {
   fi
 }
 
-# Programs of Debian's that the tests are about.
+# Installs Debian's programs that the tests need.
 install_debians() {
   local wanted
   read -ra wanted <<<"$GPUROTA_MACHINE_PACKAGES"
@@ -138,11 +139,11 @@ install_debians() {
   umount -l "$root/dev"
 }
 
-# In the namespaces of one boot, as their first process.
+# Runs in the namespaces of one boot, as their first process.
 boot_inside() {
   mount --make-rprivate /
   mount -t proc proc "$root/proc"
-  # The kernel is not booted again; to all in there it is.
+  # A new boot id makes programs in the namespaces believe that the kernel was booted again.
   mount --bind "$root/var/boot_id" "$root/proc/sys/kernel/random/boot_id"
   mount --rbind "$root/proc/sys" "$root/proc/sys"
   mount -o remount,bind,ro "$root/proc/sys"
@@ -160,7 +161,7 @@ boot_inside() {
   done
   ln -s pts/ptmx "$root/dev/ptmx"
   ln -s /proc/self/fd "$root/dev/fd"
-  # Not chroot, in which nothing can make a user namespace (PrivateUsers=).
+  # pivot_root instead of chroot, because no user namespace can be made in a chroot (PrivateUsers=).
   cd "$root"
   pivot_root . .
   umount -l .
@@ -181,19 +182,19 @@ boot() {
   launcher=$!
   local end=$((SECONDS + 60))
   until in_there systemctl is-active multi-user.target >/dev/null 2>&1; do
-    # The boot target does not depend on gpurotad, so something that is not ours did not come up.
+    # The boot target does not depend on gpurotad, so a failure here is a failure of other services.
     ((SECONDS < end)) || "$unless_booted" \
       "systemd does not come up here: $(tail -n 3 "$dir/console")"
     kill -0 "$launcher" 2>/dev/null ||
       "$unless_booted" "systemd does not start here: $(tail -n 3 "$dir/console")"
     sleep 0.1
   done
-  unless_booted=fail # it can be had here: what ends it from now on is a fault
+  unless_booted=fail # from now on, any failure is a fault
   wait_until in_there systemctl is-active gpurotad.service
 }
-# As an administrator does it; the services end in their order.
+# Powers off as an administrator does; systemd ends the services in their order.
 power_off() {
-  in_there systemctl poweroff --no-block 2>/dev/null || true # it may be down before it answers
+  in_there systemctl poweroff --no-block 2>/dev/null || true # systemd may be gone before it answers
   local end=$((SECONDS + 60))
   while kill -0 "$launcher" 2>/dev/null; do
     ((SECONDS < end)) || fail "it does not go down"
@@ -224,7 +225,7 @@ wait_until() {
     sleep 0.1
   done
 }
-# in_there COMMAND…: as root, beside systemd.
+# in_there COMMAND…: runs the command as root, beside systemd.
 in_there() {
   local pid
   pid=$(pgrep -P "$launcher" | head -n 1) || return 1
@@ -232,7 +233,7 @@ in_there() {
     -i -C / PATH="$where/bin:$PATH" \
     GPUROTA_SIM_DIR=/var/gpurota-sim/machine LD_LIBRARY_PATH="$sim" TERM=dumb "$@"
 }
-# login USER COMMAND…: in a login of that user's, which ends with the command.
+# login USER COMMAND…: runs the command in a login of the user, which ends with the command.
 login() {
   local user=$1
   shift
@@ -241,7 +242,7 @@ login() {
     --setenv=PATH="$where/bin:/usr/bin:/bin" --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine \
     --setenv=LD_LIBRARY_PATH="$sim" --working-directory="/home/$user" -- "$@"
 }
-# as USER COMMAND…: in no login.
+# as USER COMMAND…: runs the command as the user, outside any login.
 as() { in_there setpriv --reuid="$1" --regid="$1" --clear-groups -- "${@:2}"; }
 # shows PATTERN COMMAND…
 shows() {
@@ -250,7 +251,7 @@ shows() {
   grep -q "$1" <<<"$text"
 }
 daemon_says() { shows "$1" in_there journalctl --no-pager --quiet -u gpurotad.service; }
-# Programs are told apart by how much they hold.
+# running MIB: the pid of the program that holds MIB, by which the tests tell programs apart.
 running() { in_there pgrep -f "^[^ ]*gpu_program hold $1\$" | head -n 1; }
 is_running() { [ -n "$(running "$1")" ]; }
 main_pid() { in_there systemctl show -P MainPID gpurotad.service; }
@@ -278,11 +279,11 @@ state_of() {
 job_is() { [ "$(state_of "$1")" = "$2" ]; }
 
 tests=$(dirname "$(realpath "$0")")
-# Where it is in the machine. Below /home, /root or /tmp the unit would not see it.
+# Sets where gpurota and the simulator are in the machine. A unit cannot see /home, /root or /tmp.
 places() {
   where=/opt/gpurota simulator=/opt/gpurota sim=/opt/gpurota/lib/gpurota/sim
   if compgen -G "$prefix/gpurotad_*.deb" >/dev/null; then
-    # The simulated driver is no part of an upgrade: it stays, as a real one does.
+    # An upgrade does not replace the simulated driver, just as it would not replace a real one.
     where=/usr simulator=${GPUROTA_MACHINE_NEWER:+/opt/simulator}/usr
     sim=$simulator/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/gpurota/sim
   fi

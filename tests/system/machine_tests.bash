@@ -1,7 +1,7 @@
-# The tests of machine.sh; sourced by it when the machine has booted.
-# shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`
+# The tests of machine.sh, which sources this file when the machine has booted.
+# shellcheck shell=bash disable=SC2154 # machine.sh sets `where` and `sim`
 
-hold=$where/bin/gpu_program # a job's PATH is not its owner's
+hold=$where/bin/gpu_program # a job has not its owner's PATH
 machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 
 metrics() {
@@ -17,7 +17,7 @@ no_units_of() { [ -z "$(units_of "$1")" ]; }
 
 [ -z "$(in_there systemctl list-units --failed --no-legend)" ] ||
   fail "$(in_there systemctl --failed)"
-page_units=() # a build of the core alone has no page
+page_units=() # stays empty for a build without the web page
 if in_there systemctl cat gpurota-web.service >/dev/null 2>&1; then
   page_units=(gpurota-web.socket gpurota-web.service)
 fi
@@ -34,14 +34,16 @@ echo "ok it boots with its units, and systemd-analyze finds nothing in them"
 
 web_pid() { in_there systemctl show -P MainPID gpurota-web.service; }
 test_web() {
-  # The package adds a group, which counts 0.1.
+  # The group that the package adds raises the exposure by 0.1.
   in_there systemd-analyze security --threshold=10 gpurota-web.service >/dev/null ||
     fail "the unit is less locked up than it was: systemd-analyze security gpurota-web.service"
   wait_until shows '^gpurota_' metrics
 
-  # Another user cannot have the port while the page is away, and who asks meanwhile is answered.
+  # Another user cannot take the port while the page is restarted, and clients that connect
+  # meanwhile are answered.
   before=$(web_pid)
-  # Until nobody listens there; a port that is never free ends it, too.
+  # The loop ends when nobody listens on the port; a port that never becomes free ends it by the
+  # timeout.
   as alice timeout 20 python3 -c '
 import errno, socket, time
 end = time.time() + 15
@@ -87,7 +89,8 @@ in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
 in_there systemctl reload gpurotad.service || fail "reload fails"
 echo "ok reload says whether the configuration was taken over"
 
-# Files of the driver's numbers; there is no driver, which who may open one hears.
+# Device files with the driver's numbers. There is no driver, so an allowed open fails with "No such
+# device".
 opens() { shows 'No such device' as "$1" sh -c ': <"$1"' sh "/dev/$2"; }
 is_refused() { shows 'Permission denied' as "$1" sh -c ': <"$1"' sh "/dev/$2"; }
 if in_there sh -c 'mknod -m 666 /dev/nvidia0 c 195 0 && mknod -m 660 /dev/nvidia1 c 195 1' \
@@ -113,7 +116,7 @@ if in_there sh -c 'mknod -m 666 /dev/nvidia0 c 195 0 && mknod -m 660 /dev/nvidia
   echo "ok strict access closes device files in the sandbox of the unit, and restores them"
 fi
 
-# notifier COMMAND: the program of [notify].
+# notifier COMMAND: makes the program of [notify].
 notifier() {
   in_there sh -c 'printf "#!/bin/sh\n%s\n" "$1" >/usr/local/bin/notifier; chmod 755 /usr/local/bin/notifier' sh "$1"
 }
@@ -173,7 +176,8 @@ echo "ok a job that writes to the journal: its owner reads it there"
 login bob gpurota filler add fold --gpu-ids 1 --memory 50% \
   --idle-after 1s "${machine[@]}" -- "$hold" hold 311
 wait_until is_running 311
-# In a login a lease's programs stay below it; what becomes of the daemon is not theirs to notice.
+# In a login, the programs of a lease stay in the login's control group, so the restarts of the
+# daemon must not affect them.
 login alice sh -c 'gpurota run --gpu-ids 0 --memory 1G -- gpu_program hold 304; sleep 1' \
   >/dev/null 2>&1 &
 login alice systemd-run --user --quiet --collect --setenv=PATH="$where/bin:/usr/bin:/bin" \
@@ -191,7 +195,7 @@ all_live() {
 wait_until all_live
 ways=(restart stop kill)
 if [ "$where" = /usr ]; then ways+=(upgrade); fi
-# Meanwhile somebody asks all the time.
+# Asks for the status all the time, until the daemon has been restarted in all ways.
 in_there sh -c 'asked=0; failed=0
   while [ ! -e /tmp/asked-enough ]; do gpurota status >/dev/null 2>>/tmp/refused || failed=$((failed + 1)); asked=$((asked + 1)); done
   echo "$failed of $asked failed"' >"$dir/asked" &
@@ -303,7 +307,7 @@ fi
 login bob gpurota filler remove fold
 wait_until has_leases 1
 wait_until no_units_of filler
-# As the manual takes it away.
+# Removes gpurota as the manual says.
 if [ "$where" = /usr ]; then
   in_there dpkg --purge gpurota-web gpurotad >/dev/null || fail "dpkg --purge fails"
   ! in_there test -e /var/lib/gpurota || fail "purge leaves the state"

@@ -1,6 +1,6 @@
-# The tests of portable.sh; sourced by machine.sh when the machine has booted with another gpurota,
-# which is removed first.
-# shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`, `dir`, `root`
+# The tests of portable.sh. machine.sh sources this file when the machine has booted with another
+# gpurota, which is removed first.
+# shellcheck shell=bash disable=SC2154 # machine.sh sets `where`, `sim`, `dir` and `root`
 
 holder=$where/bin/gpu_program
 readonly WANTS=/etc/systemd/system/multi-user.target.wants/gpurotad.service
@@ -71,7 +71,7 @@ done
 [ "$(state gpurotad.service)" = inactive ] || fail "--purge leaves the daemon"
 echo "ok --purge leaves nothing"
 
-# The RPMs' scriptlets do the same. The RPMs' dependencies are there, but no RPM says so: --nodeps.
+# The RPMs' scriptlets do the same. --nodeps: the dependencies are installed, but not as RPMs.
 rpm_there() {
   in_there sh -c "exec rpm $*" >"$dir/install" 2>&1 || fail "rpm $*: $(cat "$dir/install")"
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The recipes of the manual, as they stand there: recipes.sh FOLDER BUILD
+# Tests the recipes of the manual as they are written: recipes.sh FOLDER BUILD
 #
 # FOLDER has the Debian packages, BUILD is a build folder with the test programs. Runs the commands
 # of docs/operate/recipes.md in a booted

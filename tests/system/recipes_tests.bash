@@ -1,5 +1,5 @@
-# The tests of recipes.sh; sourced by machine.sh when the machine has booted.
-# shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`, `root`, `tests`
+# The tests of recipes.sh, which machine.sh sources when the machine has booted.
+# shellcheck shell=bash disable=SC2154 # machine.sh sets `where`, `sim`, `root` and `tests`
 
 # recipe NAME: the indented lines that follow this name in the manual.
 recipe() {
@@ -13,8 +13,8 @@ was_held() { grep -qs 'total=1073741824' "$root/srv/out/$1"; }
 forget() { rm -f "$root"/srv/out/*; }
 stays() { in_there touch /srv/stay; }
 ends() { in_there rm -f /srv/stay; }
-# holds USER NAME: the recipe, in a login of alice's, gives the program of USER a lease that ends
-# with it.
+# holds USER NAME: the recipe, run in a login of alice's, gives the program of USER a lease, and the
+# lease ends with the program.
 holds() {
   forget
   in_work alice "$(recipe "$2")"
@@ -40,7 +40,7 @@ for name in tmux screen; do
   stays
   in_work alice "$(recipe $name); timeout 60 sh -c 'until [ -s /srv/out/alice ]; do sleep 0.1; done'; sleep 0.2"
   was_held alice || fail "$name: the program was told $(cat "$root/srv/out/alice")"
-  wait_until has_leases 0 # the login has ended, and all that it started
+  wait_until has_leases 0 # the login has ended, with everything that it started
   ends
   echo "ok $name"
 done
@@ -117,8 +117,9 @@ echo "ok module"
 in_work alice 'python3 -m venv --without-pip venv'
 holds alice venv
 
-# An environment as conda makes and activates it, whose C++ library is an older one: in
-# LD_LIBRARY_PATH, by a script of a package, and beside an interpreter that finds it by itself.
+# An environment as conda makes and activates it, with an older C++ library. A script of a package
+# puts the library into LD_LIBRARY_PATH; the interpreter of the environment also finds it without
+# that.
 environment=$root/opt/conda/envs/train
 mkdir -p "$environment/bin" "$environment/lib" "$environment/etc/conda/activate.d" \
   "$root/opt/conda/etc/profile.d"
@@ -163,7 +164,7 @@ activated_within
 ! was_held alice || fail "an activation that sets LD_PRELOAD does not remove the library: the manual is wrong"
 holds alice conda
 
-# JupyterHub: servers that it starts itself, and as units of their own.
+# JupyterHub starts servers itself, and as units of their own.
 recipe automatic >"$root/etc/gpurota/gpurota.toml"
 in_there systemctl reload gpurotad.service || fail "the settings of automatic leases are refused"
 { recipe jupyterhub && cat "$tests/jupyterhub_config.py"; } >"$root/srv/jupyterhub_config.py"

@@ -1,12 +1,12 @@
 #!/bin/bash
-# An upgrade of packages under load, and back: upgrade.sh OLDER NEWER BUILD
+# Tests an upgrade of packages under load, and the way back: upgrade.sh OLDER NEWER BUILD
 #
 # OLDER and NEWER are folders with the Debian packages of two versions (`./dev package FOLDER`),
-# BUILD is a build folder with the test programs. In a booted machine (machine.sh, which says what
-# that takes) OLDER is installed; slices allocate without a break, swap leases take turns and check
-# what they hold, others wait, have booked, have jobs and fillers, and ask all the time. Then comes
-# NEWER, and OLDER again. Nobody may end, be refused, or find a wrong byte. Prints how many of each
-# there were.
+# BUILD is a build folder with the test programs. OLDER is installed in a booted machine (see
+# machine.sh for what that needs). Slices allocate without a break, swap leases take turns and check
+# what they hold, and other users wait, have bookings, jobs and fillers, and ask for the status all
+# the time. Then NEWER is installed, and OLDER again. No program may end, be refused, or find a
+# wrong byte. Prints the counts.
 set -euo pipefail
 older=$(realpath "$1") newer=$(realpath "$2") build=$(realpath "$3")
 here=$(dirname "$(realpath "$0")")

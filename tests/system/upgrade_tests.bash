@@ -1,8 +1,8 @@
-# The tests of upgrade.sh; sourced by machine.sh when the machine has booted with the older
+# The tests of upgrade.sh, which machine.sh sources when the machine has booted with the older
 # packages.
-# shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`, `dir`
+# shellcheck shell=bash disable=SC2154 # machine.sh sets `where`, `sim` and `dir`
 
-# As long as all of it takes on a busy machine of two processors.
+# The load must last as long as the whole test takes on a busy machine of two processors.
 readonly SECONDS_OF_LOAD=150
 version() { in_there dpkg-query -W -f '${Version}' gpurotad; }
 status() {
@@ -24,7 +24,7 @@ machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 in_there gpurota set --gpu-ids 0 --capacity 1G --quantum 100ms >/dev/null
 loads=()
 trap 'code=$?; [ $code = 0 ] || tail -n 4 "$dir"/load.* || true; (exit $code); finish' EXIT
-# load NAME USER COMMAND…: goes on for as long as it likes; its end is looked at later.
+# load NAME USER COMMAND…: starts a program of the load; its exit status is checked later.
 load() {
   as "$2" "${@:3}" >"$dir/load.$1" 2>&1 </dev/null &
   loads+=("$1:$!")
@@ -54,7 +54,7 @@ done
 began=$(kinds) job=$(running 101) filler=$(running 102) first=$(version)
 [ "$began" = filler,job,reservation,run,run,run,run ] || fail "the load is $began"
 
-# all_as_before WHEN: nobody has ended, and turns are taken.
+# all_as_before WHEN: all leases, programs and requests are still there, and turns are taken.
 all_as_before() {
   local before_switches
   wait_until has_leases 7
@@ -81,9 +81,9 @@ in_there systemctl reload gpurotad.service || fail "a new setting is refused"
 echo "ok $first -> $newer: seven leases, a job, a filler, a request and turns go on, and a new setting holds"
 
 before=$(main_pid)
-in_there touch /tmp/asked-enough # on the way back there may be no daemon for a while
+in_there touch /tmp/asked-enough # going back, there may be no daemon for a while
 in_there rm /etc/gpurota/gpurota.toml.d/new.toml
-# An older daemon that cannot read the newer database does not start, which dpkg may tell.
+# An older daemon that cannot read the newer database does not start; dpkg may report that.
 in_there sh -c "dpkg -i /var/packages/*.deb </dev/null" >"$dir/install" 2>&1 || refuses_to_start ||
   fail "dpkg: $(tail -n 20 "$dir/install")"
 is_decided() { refuses_to_start || other_than "$before"; }

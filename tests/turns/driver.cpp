@@ -7,7 +7,7 @@
 namespace turns_test {
 namespace {
 
-constexpr unsigned kFences = 64;  // more than the blocks under way at any time
+constexpr unsigned kFences = 64;  // more than the blocks in flight at any time
 
 CUcontext g_context = nullptr;
 CUstream g_stream = nullptr;

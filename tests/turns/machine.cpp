@@ -37,7 +37,7 @@ struct Options {
   std::optional<double> quantum;
   double seconds = 5;
   double work = 0, pause = 0;
-  double kill = 0, stop = 0;  // when; 0: never
+  double kill = 0, stop = 0;  // the times of --kill and --stop; 0: never
 };
 
 struct Process {

@@ -1,8 +1,6 @@
-// A tenant: a thread that is the program, and a thread that does what libgpurota's helper does for
-// it.
+// A tenant: one thread is the program, another does what libgpurota's helper thread does for it.
 //
-// The program fills its buffers with its own numbers, reads them back, and knows the expected
-// values.
+// The program fills its buffers with numbers of its own, reads them back, and compares.
 #include "interposer/gate/gate.h"
 #include "interposer/swap/mover.h"
 #include "tests/turns/driver.h"
@@ -27,7 +25,7 @@ namespace {
 using namespace gpurota::interposer;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kPiece = 24 * kMiB;  // not a power of two: blocks of different sizes
+constexpr std::uint64_t kPiece = 24 * kMiB;  // not a power of two, so that blocks differ in size
 constexpr std::size_t kRead = 4096;
 
 struct Buffer {
@@ -51,7 +49,7 @@ class Tenant {
     space_->set_calls(&calls_);
     space_->host().set_limits(&calls_, options_.memory + 256 * kMiB, options_.memory + 256 * kMiB);
     gate_->set(GateState::kShut);
-    // Pinned in advance, as the helper does in the background.
+    // Pins host memory in advance, as the helper does in the background.
     while (space_->host().prepare(options_.memory)) continue;
     std::thread program([this] { run_program(); });
     while (!finished_) poll_once();
@@ -114,7 +112,7 @@ class Tenant {
     }
   }
 
-  // Drained: no thread is inside, and the GPU has finished its work.
+  // Reports "drained" when no thread is inside the gate and the GPU has finished its work.
   void tell_status() {
     const bool open = gate_->state() == GateState::kOpen;
     const bool busy = !gate_->wait_inside(now_ms()) || cuStreamQuery(stream_) != CUDA_SUCCESS ||
@@ -143,7 +141,7 @@ class Tenant {
     if (left > 0 || failed) say({Kind::kEvicted, 0, 0, 0, 0, failed ? 1u : 0u, 0, left});
   }
 
-  // Gives back room that no block fits in, as the library does.
+  // Returns granted memory that no block fits into, as the library does.
   void restore(std::uint64_t room) {
     const Moved moved = Mover(*space_, on_restored, this).restore(room);
     const std::uint64_t left = room - moved.bytes;
@@ -173,8 +171,8 @@ class Tenant {
     return std::chrono::duration<double>(s);
   }
 
-  // Like cuMemAlloc: asks for room first, which may take until this tenant's turn; then gets the
-  // memory.
+  // Like cuMemAlloc: asks for room first, which may take until this tenant has the turn, and then
+  // allocates.
   void grow() {
     const std::uint64_t left = options_.memory - buffers_size_;
     const std::uint64_t size = left < kPiece ? left : kPiece;

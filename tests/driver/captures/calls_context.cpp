@@ -6,8 +6,8 @@
 namespace captures {
 namespace {
 
-// Makes a context that is current only meanwhile: the capture continues in the context in which it
-// began.
+// Makes a context that is current only during this call: the capture continues in the context in
+// which it began.
 CUresult create_context(CUcontext* out) {
   const CUresult result = cuCtxCreate_v2(out, 0, 0);
   CUcontext popped = nullptr;
@@ -123,7 +123,7 @@ const Call kContexts[] = {
        int is_active = 0;
        return cuDevicePrimaryCtxGetState(0, &flags, &is_active);
      }},
-    // One more retain and one release: the primary context stays.
+    // The primary context stays: it is retained and released once more.
     {"cuDevicePrimaryCtxRetain",
      "context of the capture",
      {},

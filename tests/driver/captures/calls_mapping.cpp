@@ -104,8 +104,8 @@ const Call kMapping[] = {
      }},
 };
 
-// Opened by the process that made the handle. The driver always refuses that for memory, but the
-// result still shows whether it checks captures first.
+// These handles are opened by the process that made them. The driver always refuses that for
+// memory, but the result still shows whether it checks captures first.
 const Call kShared[] = {
     {"cuIpcGetMemHandle",
      "-",

@@ -235,7 +235,7 @@ const Call kStreams[] = {
      [](Scene& s) { return cuStreamEndCapture(s.joined, &s.ended); },
      {},
      true},
-    // Counted as slow, because it may leave a capture that only the end of the process ends.
+    // Marked as slow, because it may leave a capture that only the end of the process ends.
     {"cuStreamDestroy_v2",
      "capturing stream",
      {},
@@ -253,7 +253,7 @@ const Call kStreams[] = {
      "unrelated stream",
      {},
      [](Scene& s) { return gone(s.unrelated, cuStreamDestroy_v2(s.unrelated)); }},
-    // The stream has work that the capturing stream does not wait for, and that ends with the
+    // The stream has work that the capturing stream does not wait for. The work ends with the
     // stream.
     {"cuStreamDestroy_v2",
      "stream that joined and did not come back",

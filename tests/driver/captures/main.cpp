@@ -50,14 +50,14 @@ std::vector<Call> calls_to_measure(const std::string& only) {
     std::fprintf(stderr, "the driver has no %s\n", call.function);
     return true;
   });
-  // Calls that may leave a capture that nothing can end come last.
+  // Calls that may leave a capture that cannot be ended come last.
   std::stable_partition(calls.begin(), calls.end(), [](const Call& call) {
     return std::string(call.function) != "cuStreamDestroy_v2";
   });
   return calls;
 }
 
-// The cells of a call; for a slow call without those where a blocking stream captures.
+// The cells of a call; a slow call has no cells in which a blocking stream captures.
 std::vector<Cell> cells_of(const Call& call) {
   constexpr CUstreamCaptureMode kModes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
                                             CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
     }
   }
   const auto begun = std::chrono::steady_clock::now();
-  if (!load_driver()) return 2;  // only looks them up: child processes use the driver
+  if (!load_driver()) return 2;  // only looks functions up: child processes use the driver
   const std::vector<Call> calls = calls_to_measure(options.only);
   std::vector<Cell> cells;
   for (const Call& call : calls) {

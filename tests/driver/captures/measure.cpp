@@ -16,7 +16,7 @@ namespace {
 constexpr int kPatienceMs = 60'000;  // a driver may take long to start
 constexpr int kUnusable = 9;         // exit code: the driver is not usable
 
-// A thread that runs what it is given while the caller waits. Lives as long as its process.
+// A thread that runs the given function while the caller waits. Lives as long as its process.
 class OtherThread {
  public:
   OtherThread() {
@@ -74,7 +74,7 @@ class Measurer {
     return out;
   }
 
-  // Whether calls that captures forbid fail although no capture is under way.
+  // Whether calls that are forbidden in captures fail although no capture is under way.
   bool is_still_capturing() {
     CUdeviceptr pointer = 0;
     if (cuMemAlloc_v2(&pointer, kBytes) != CUDA_SUCCESS) return true;
@@ -160,7 +160,8 @@ struct Report {
   ::_exit(0);
 }
 
-// Starts a child that measures from `next` on until it ends. False: it cannot use the driver.
+// Starts a child that measures from `next` on until it ends. False if the child cannot use the
+// driver.
 bool run_child(const std::vector<Cell>& cells, std::size_t* next, std::vector<Measured>* all) {
   int ends[2] = {-1, -1};
   if (::pipe(ends) != 0) return false;

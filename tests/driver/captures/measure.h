@@ -1,5 +1,5 @@
 // Makes each call in each kind of capture and returns the result. Only child processes use the
-// driver: when a child crashes, hangs or has a capture that cannot be ended, that costs one cell,
+// driver. When a child crashes, hangs or has a capture that cannot be ended, only one cell is lost,
 // and the next child continues.
 #pragma once
 

@@ -96,7 +96,8 @@ void Scene::open(unsigned capturing_flags) {
 }
 
 void Scene::clean_up(bool only_ended) {
-  // If the call began a capture, end that first: nothing else could be cleaned up during it.
+  // A capture that the call began is ended first: nothing else could be cleaned up during the
+  // capture.
   if (!only_ended && unrelated != nullptr && is_capturing(unrelated)) {
     (void)cuStreamEndCapture(unrelated, &ended);
   }

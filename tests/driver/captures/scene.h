@@ -1,6 +1,6 @@
-// The objects that exist when a call is measured: three streams, of which one captures, events,
-// memory of each family, and what the call makes or removes. One scene in each measuring process;
-// the measuring thread and the calling thread use it in turns.
+// The objects that exist when a call is measured: three streams, one of which captures, events,
+// memory of each family, and the objects that the call makes or removes. One scene in each
+// measuring process; the measuring thread and the calling thread use it in turns.
 #pragma once
 
 #include "tests/driver/captures/functions.h"
@@ -72,7 +72,7 @@ struct Scene {
 
   bool set_up();  // once; makes the context current
   void open(unsigned capturing_flags);
-  // `only_ended`: makes no calls but those that end what the call made.
+  // `only_ended`: makes no calls except those that end what the call made.
   void clean_up(bool only_ended = false);  // call it in the thread that made the call
   void close();
 };
@@ -85,7 +85,7 @@ struct Call {
   std::function<CUresult(Scene&)> make;
   std::function<void(Scene&)> inside = {};
   bool joins = false;  // a stream has joined the capture
-  // Slow, such as making contexts: measured with one kind of capturing stream only.
+  // A slow call, such as making a context, is measured with one kind of capturing stream only.
   bool slow = false;
 };
 

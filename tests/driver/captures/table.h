@@ -13,15 +13,15 @@ namespace captures {
 // The columns that identify a cell: function, aim, capture's mode, thread, thread's mode, capturing
 // stream.
 inline constexpr std::size_t kKeys = 6;
-inline constexpr std::size_t kNamed = 2;  // of which these are free text
+inline constexpr std::size_t kNamed = 2;  // the first ones, which are free text
 using Key = std::vector<std::string>;
 using Table = std::map<Key, std::string>;  // of each cell: result, end, outcome
 
-// The possible values of the other four, in print order.
+// The possible values of the columns that are not free text, in print order.
 extern const std::array<std::vector<std::string>, kKeys - kNamed> kValues;
 
 std::string print(const Table& table);
-// Skips lines that begin with # and lines that are not of a table.
+// Skips lines that begin with # and lines that do not have the columns of the table.
 Table parse(const std::string& text);
 // The first word of each line, without lines that begin with #.
 std::set<std::string> parse_names(const std::string& text);

@@ -1,4 +1,4 @@
-// Calls that are made without pause while their process is parked: those of the table of captures,
+// Calls that a process makes without pause while it is parked: those of the table of captures,
 // without a capture.
 #include "tests/driver/captures/scene.h"
 #include "tests/driver/parks/park.h"
@@ -15,7 +15,8 @@ constexpr std::size_t kPattern = std::size_t{1} << 20;
 
 std::vector<Call> calls_to_measure() {
   std::vector<Call> calls = captures::all_calls();
-  // Without a capture, what is aimed at a capturing stream is the same as at any other.
+  // Without a capture, a call aimed at a capturing stream is the same as one aimed at any other
+  // stream.
   std::erase_if(calls, [](const Call& call) {
     return call.joins || call.inside || call.aim.find("captur") != std::string::npos ||
            call.aim.find("joined") != std::string::npos ||
@@ -28,7 +29,7 @@ std::string name_of(const Call& call) {
   return std::string(call.function) + "\t" + (call.aim.empty() ? "-" : call.aim);
 }
 
-// Bytes that are read back at the end.
+// Bytes that are written first and read back at the end.
 class Pattern {
  public:
   bool make() {

@@ -1,5 +1,5 @@
-// Habits of a process that may stand in the way of parking it: one kind of memory, object or state,
-// made before and used after.
+// Habits of a process that may prevent parking: one kind of memory, object or state, made before
+// the process is parked and used afterwards.
 #include "tests/driver/captures/scene.h"
 #include "tests/driver/parks/park.h"
 
@@ -32,7 +32,7 @@ struct State {
 struct Habit {
   const char* name;
   std::function<bool(State&)> make;
-  std::function<bool(State&)> use;  // after the process goes on; whether all is right
+  std::function<bool(State&)> use;  // after the process continues; returns whether all is right
 };
 
 bool ok(CUresult result) { return result == CUDA_SUCCESS; }
@@ -46,7 +46,7 @@ bool is_filled(CUdeviceptr memory, std::size_t bytes) {
          ok(cuMemcpyDtoH_v2(&last, memory + bytes - 4, 4)) && first == 0xabcd && last == 0xabcd;
 }
 
-// Until the word at this address is at least 1.
+// Makes the stream wait until the word at this address is at least 1.
 bool wait_for_value(CUstream stream, CUdeviceptr at) {
   const auto wait =
       function<CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned)>("cuStreamWaitValue32_v2");

@@ -3,13 +3,13 @@
 //
 //     driver_parks calls|habits [ROUNDS] [--only NAME] [--at-once N] [--limit SECONDS]
 //
-// With "calls", each function that programs call is called without pause by a process of its own,
-// from before the lock until after the unlock. With "habits", a process has one kind of memory,
-// object or state. Prints a line for each, tab separated; of several rounds, how often each outcome
-// was seen. Columns of calls: function, aim, while locked, while parked (waits, or answers and
-// how), outcomes. Columns of habits: name, most seconds out, most seconds back, outcomes. An
-// outcome is "goes on", or the step that failed with its result, and the end of the process. Exit
-// code: 0; 2 if the driver is not usable.
+// With "calls", a process of its own calls each function without pause, from before the lock until
+// after the unlock. With "habits", a process has one kind of memory, object or state. Prints a
+// tab-separated line for each; with several rounds, how often each outcome was seen. Columns of
+// calls: function, aim, while locked, while parked (waits, or answers and how), outcomes. Columns
+// of habits: name, longest time to park in seconds, longest time to restore in seconds, outcomes.
+// An outcome is "goes on", or the step that failed with its result, and the end of the process.
+// Exit code: 0; 2 if the driver is not usable.
 #include "tests/driver/parks/park.h"
 
 #include <algorithm>
@@ -159,7 +159,7 @@ class Parked {
     if (page_->done == 1) return "goes on";
     return page_->done == 2 ? "has a wrong value" : "ends";
   }
-  // Calls that began in this phase: none ended in it, or how they ended.
+  // How the calls that began in this phase ended, or that none of them ended in it.
   std::string what_calls_did(Phase phase) {
     const std::uint64_t within = page_->calls[phase] - page_->crossed[phase];
     if (within == 0) return "waits";
@@ -237,7 +237,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::vector<Line> lines(names.size());
-  std::vector<std::pair<std::size_t, int>> work;  // what is measured, and the round
+  std::vector<std::pair<std::size_t, int>> work;  // the measured call or habit, and the round
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (names[i].rfind(only, 0) == 0) work.emplace_back(i, round);

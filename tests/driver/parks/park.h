@@ -1,5 +1,5 @@
-// Shared by the parts of driver_parks: the functions of the driver that park a process, and a
-// page between the measuring process and the process that is parked.
+// Shared by the parts of driver_parks: the functions of the driver that park a process, and a page
+// of memory between the measuring process and the parked process.
 #pragma once
 
 #include "tests/driver/captures/functions.h"
@@ -11,7 +11,7 @@
 
 namespace parks {
 
-// As cuda.h of CUDA 13.0 declares them.
+// The types of the driver's arguments, as cuda.h of CUDA 13.0 declares them.
 struct LockArgs {
   unsigned timeout_ms;
   unsigned reserved0;
@@ -35,22 +35,23 @@ struct ParkFunctions {
   CUresult (*unlock)(int pid, PlainArgs* args);
 };
 
-// How far the measuring process has come.
+// The step that the measuring process has reached.
 enum Phase : std::uint32_t { kRuns, kLocking, kLocked, kCheckpointed, kRestored, kUnlocked, kEnd };
 inline constexpr std::uint32_t kPhases = kEnd + 1;
 
 // Shared by the two processes. Written by the parked process, but for `phase`.
 struct Page {
   std::atomic<std::uint32_t> phase;
-  std::atomic<std::uint32_t> ready;             // 1: it calls; 2: it cannot be set up
-  std::atomic<std::uint64_t> calls[kPhases];    // that ended, by the phase in which they began
+  std::atomic<std::uint32_t> ready;  // 1: it makes calls; 2: it cannot be set up
+  // Calls that ended, counted in the phase in which they began.
+  std::atomic<std::uint64_t> calls[kPhases];
   std::atomic<std::uint64_t> crossed[kPhases];  // of these, that ended in a later phase
-  std::atomic<std::int32_t> result[kPhases];    // of the last call that ended, by the same
+  std::atomic<std::int32_t> result[kPhases];    // of the last call that ended, likewise
   std::atomic<std::uint32_t> done;              // 1: all is right; 2: a wrong value
 };
 
-// Runs in the process that is parked: calls what `index` names until the page says kEnd, and checks
-// what it holds. Returns an exit code.
+// Runs in the parked process: makes the call or keeps the habit with this index until the page says
+// kEnd, and checks the memory that the process holds. Returns an exit code.
 int call_without_pause(Page& page, std::size_t index);
 int keep_a_habit(Page& page, std::size_t index);
 

@@ -1,5 +1,5 @@
-// The families of device memory, each used by one thread: a step allocates or frees, depending on
-// its dice, and updates the model.
+// The families of device memory, each used by one thread. A step allocates or frees, as the dice
+// say, and updates the model.
 #pragma once
 
 #include "tests/driver/functions.h"
@@ -35,7 +35,7 @@ class Family {
   Family(Process& process, Account& account) : process_(process), account_(account) {}
   virtual ~Family() = default;
   virtual void step(const Dice& dice) = 0;
-  // Called before the model is compared: reads what only the driver knows.
+  // Called before the model is compared, to read figures that only the driver knows.
   virtual void rest() {}
   virtual void free_all() = 0;
 
@@ -79,7 +79,7 @@ class PieceFamily : public Family {
   const std::size_t most_;
 };
 
-// Writes a mark to both ends of memory; and checks that the mark is still there.
+// Writes a mark to both ends of memory; check_mark() checks that the mark is still there.
 void mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value);
 void check_mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value);
 

@@ -4,7 +4,7 @@
 
 namespace gpurota::stress {
 
-// Ends only: the simulated GPU's memory is the host's.
+// Writes only the ends, because the simulated GPU's memory is the host's.
 void mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value) {
   STRESS_MUST(cuMemsetD32_v2(at, value, 1));
   STRESS_MUST(cuMemsetD32_v2(at + (size - 4) / 4 * 4, value, 1));
@@ -64,7 +64,7 @@ class Linear : public PieceFamily<LinearPiece> {
     const auto call = [&] { return cuMemAllocPitch_v2(&at, &pitch, kMiB, size / kMiB, 4); };
     if (account_.request(Kind::kPitch, size, call)) took(dice, at, pitch * (size / kMiB), size);
   }
-  // Written completely, which moves all of it to the GPU. A real driver's NVML does not show the
+  // All of the memory is written, which moves it to the GPU. A real driver's NVML does not show the
   // owner of managed memory.
   void managed(const Dice& dice) {
     CUdeviceptr at = 0;
@@ -81,9 +81,9 @@ class Linear : public PieceFamily<LinearPiece> {
   }
   void release(const LinearPiece& piece) override {
     check_mark(piece.at, piece.size, piece.mark);
-    // Leaves the blocks before another thread can get them. The blocks at its ends may also be left
-    // by another thread meanwhile, which, as the last user, subtracts them from the account: so
-    // they count once more until they are free.
+    // Leaves the blocks before another thread can get them. Meanwhile another thread may leave the
+    // blocks at the ends, and subtract them from the account as their last user. So the ends are
+    // counted once more until they are free.
     const std::int64_t ends = piece.size % kBlock == 0 ? 0 : 2 * static_cast<std::int64_t>(kBlock);
     account_.hold(ends);
     const std::int64_t left = process_.blocks.leave(piece.at, piece.size);

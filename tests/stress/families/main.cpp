@@ -1,16 +1,16 @@
 // families PROCESSES THREADS SECONDS LIMIT_MIB [SEED]: uses every family of device memory at
 // random, under one limit, and models what should be charged.
 //
-// Run it under `gpurota run --memory`. Threads do rounds of a fixed number of steps, each from dice
-// of its own, so that the seed says what every thread does. Between rounds all rest, and the model
-// is compared with NVML's figure and with what cuMemGetInfo says is taken. Prints one JSON object:
-//   over_limit   the number of looks that found NVML's sum above the limit; must be 0 (kLateMiB is
-//                allowed for here too: it is charged when the daemon's next looks see it,
+// Run under `gpurota run --memory`. Threads do rounds of a fixed number of steps, each thread from
+// dice of its own, so that the seed determines what every thread does. Between rounds all threads
+// rest, and the model is compared with NVML's figure and with what cuMemGetInfo shows as used.
+// Prints one JSON object:
+//   over_limit   the number of samples in which NVML's sum was above the limit; must be 0 (kLateMiB
+//                is allowed for here too: it is charged when the daemon's next samples see it,
 //                docs/design/memory.md)
-//   wrongly      refusals of what fitted by the model; must be 0
+//   wrongly      refusals of requests that fitted by the model; must be 0
 //   difference   the largest in MiB between model, NVML and cuMemGetInfo while all rest; must be 0
-//                (on a real GPU: what code and tables the driver adds as it goes is allowed for,
-//                kLateMiB)
+//                (on a real GPU, kLateMiB is allowed for code and tables that the driver adds)
 //   left         MiB that NVML or cuMemGetInfo show more than at the start, when all has been freed
 #include "tests/stress/families/families.h"
 #include "tests/stress/families/nvml.h"
@@ -28,7 +28,7 @@
 namespace gpurota::stress {
 namespace {
 
-constexpr int kSteps = 120;  // of one thread in a round
+constexpr int kSteps = 120;  // of each thread in a round
 constexpr int kLateMiB = 64;
 constexpr int kSample = 1, kContexts = 2, kEnd = 3;
 constexpr auto kPause = std::chrono::microseconds(200);
@@ -46,7 +46,7 @@ std::int64_t late_bytes() {
 
 std::int64_t in_mib(std::int64_t bytes) { return bytes / static_cast<std::int64_t>(kMiB); }
 
-// Waits for the other threads, and for the parent to compare.
+// Waits for the other threads, and until the parent has compared.
 void meet() {
   const int round = shared->round.load();
   shared->arrived.fetch_add(1);
@@ -74,7 +74,7 @@ void work(Process& process, const Arguments& arguments, int thread) {
                              static_cast<std::uint32_t>(victim)});
     }
   };
-  steps(kSteps / 4);  // makes the driver load now what it loads late
+  steps(kSteps / 4);  // makes the driver load early what it loads late
   for (const auto& family : families) family->free_all();
   meet();
   while (!shared->stop.load()) {
@@ -170,7 +170,7 @@ class Judge {
     const std::int64_t base = base_nvml_ > base_view_ ? base_nvml_ : base_view_;
     shared->fits.store(static_cast<std::int64_t>(arguments_.limit) - base - late_bytes());
   }
-  // The largest difference, once the daemon has had time to sample.
+  // The largest difference, after the daemon has had time to sample.
   std::int64_t compare() {
     std::int64_t exact = 0, worst = 0;
     for (int i = 0; i < arguments_.processes; ++i) exact += shared->exact[i].load();
@@ -191,7 +191,7 @@ class Judge {
     return shared->view.load();
   }
   void sample() {
-    // Those inside when the sample began, and those that came during it.
+    // Counts the threads inside when the sample began, and those that entered during the sample.
     const int entered = shared->entered_pools.load();
     int in_pools = shared->in_pools.load();
     const std::uint64_t sum = nvml_.sum();

@@ -1,10 +1,10 @@
 // The expected charges, beside the real ones: one model for all processes of the stress program.
 //
-// `held` is an upper bound of what all hold at any moment. A request counts in it, with the most
-// that it can take, from before the driver is called; freed memory leaves it after the call. A
-// refusal is wrong if, between the request's begin and its refusal, the bound never exceeded what
-// fits: each thread keeps the peak of `held` since its request began. `exact` is what a process
-// holds while it rests.
+// `held` is an upper bound of what all threads hold at any moment. A request counts in it, with the
+// most that the request can take, from before the driver is called; freed memory leaves it after
+// the call. A refusal is wrong if the bound never exceeded what fits between the request's begin
+// and its refusal; for this, each thread keeps the peak of `held` since its request began. `exact`
+// is what a process holds while it rests.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -64,8 +64,8 @@ struct Shared {
 extern Shared* shared;
 extern int threads_in_all;
 
-// Stores the first error for the report. `spare`: by how much a refused request would have fit,
-// which distinguishes a thread that was late by a block from one that counted a pool twice.
+// Stores the first error for the report. `spare` is by how much a refused request would have fit:
+// about one block if a thread was only late, a pool's size if a thread counted a pool twice.
 void problem(const char* what, long long code, long long spare = 0);
 
 // The requests of one thread.
@@ -73,8 +73,8 @@ class Account {
  public:
   Account(int process, int thread) : process_(process), self_(thread) {}
 
-  // True if the driver granted it; then call keep() with what it really took. `most` is the most
-  // that it can take.
+  // Calls the driver; true if the driver granted the request. Then call keep() with what the
+  // request really took. `most` is the most that the request can take.
   template <class Call>
   bool request(Kind kind, std::uint64_t most, Call call) {
     const bool of_pool = kind == Kind::kPool || kind == Kind::kDefaultPool;
@@ -95,7 +95,7 @@ class Account {
     shared->held.fetch_sub(bytes);
     shared->exact[process_].fetch_sub(bytes);
   }
-  // Counts in the bound only.
+  // Counts bytes in the upper bound only.
   void hold(std::int64_t bytes) { shared->held.fetch_add(bytes); }
   int process() const { return process_; }
 

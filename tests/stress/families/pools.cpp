@@ -29,7 +29,7 @@ class Pools : public Family {
     if (dice.choice % 5 < 3 && pieces_.size() < kMostPieces) {
       allocate(dice);
     } else if (dice.choice % 31 == 3 && pieces_.empty()) {
-      rest();  // destroys a pool and makes another
+      rest();  // destroys the pool and makes another
       STRESS_MUST(cuMemPoolDestroy(own_));
       make_own();
     } else if (!pieces_.empty()) {
