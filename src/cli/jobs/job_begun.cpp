@@ -15,8 +15,8 @@
 namespace gpurota::cli {
 namespace {
 
-constexpr int kLooks = 100;
-constexpr std::chrono::milliseconds kBetween{20};
+constexpr int kMostQueries = 100;
+constexpr std::chrono::milliseconds kQueryPause{20};
 
 bool is_known(const proto::Job& job) {
   if (job.items) return true;
@@ -71,8 +71,8 @@ Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
 }
 
 Result<Begun> await_begin(client::Connection& connection, proto::Job job) {
-  for (int look = 0; look < kLooks && !is_known(job); ++look) {
-    std::this_thread::sleep_for(kBetween);
+  for (int query = 0; query < kMostQueries && !is_known(job); ++query) {
+    std::this_thread::sleep_for(kQueryPause);
     GPUROTA_ASSIGN_OR_RETURN(const auto reply,
                              connection.call(proto::ListJobs{job.name, std::nullopt}));
     if (!reply.jobs.empty()) job = reply.jobs.front();

@@ -11,7 +11,7 @@ namespace gpurota::cli {
 namespace {
 
 // Soon enough for a reader, seldom enough to cost nothing.
-constexpr int kBetweenLooksMs = 200;
+constexpr int kQueryPauseMs = 200;
 // The bytes of one answer, and the most that a log can hold.
 constexpr int kMostLog = 1 << 20;
 constexpr std::size_t kWholeLog = std::size_t{32} << 20;
@@ -27,7 +27,7 @@ class Follower {
                            options_.item};
     for (;;) {
       if (auto reached = reach(); !reached) {
-        if (!wait_while_read(-1, kBetweenLooksMs)) return {};
+        if (!wait_while_read(-1, kQueryPauseMs)) return {};
         continue;
       }
       auto reply = connection_->call(call);
@@ -44,7 +44,7 @@ class Follower {
         complain("some output is missing: it was printed faster than it could be read");
       call.cursor = reply->cursor;
       if (reply->text.empty()) {
-        if (!wait_while_read(-1, kBetweenLooksMs)) return {};
+        if (!wait_while_read(-1, kQueryPauseMs)) return {};
       } else if (auto printed = print(printable_log(reply->text, options_.user)); !printed) {
         return printed;
       }
