@@ -128,6 +128,8 @@ class LeaseGpu:
     turn: Optional[str] = None
     turn_position: Optional[int] = None  # of a turn: 1: next; 0: it has it, or does not want it
     moved_out_bytes: Optional[int] = None  # swap: in host memory until its next turn
+    # what the driver lets its command have of this GPU; None: the driver sets no limit
+    driver_limit_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,11 @@ class Lease:
     warn_signal: Optional[str] = None
     # by then it has to leave for a booking; None: it is not known to leave
     leaves: Optional[datetime.datetime] = None
+    enforced_by: Optional[str] = None  # library, library_and_driver. None: it has no limit
+    # why the driver does not, where the site's enforcement asks for it
+    not_by_driver: Optional[str] = None
+    # owner; the control group of a driver's limit that somebody else set and that counts
+    limited_group: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ status = json.load(open("status.json"))
 lease = status["leases"][0]
 wanted = {
     "gpus": (status["gpus"][0], "index label uuid name pci parent state memory_bytes used_bytes reserved_bytes leases unreserved_bytes available_bytes swap_available_bytes held_for idle_since utilisation_percent detail classes power_mw power_limit_mw temperature_celsius slowdown_celsius sm_clock_mhz clock_limits ecc_uncorrected xid_errors compute_capability nvlink_group hidden_bytes freeing unified"),
-    "leases": (lease, "lease_id kind share state uid user as_name since ends gpus processes pid command note model priority quantum_ms name pod allocation warn_seconds warn_signal leaves"),
-    "lease gpus": (lease["gpus"][0], "index label uuid limit_bytes soft_limit_bytes used_bytes granted_bytes processes unused_since oversize_bytes turn turn_position moved_out_bytes"),
+    "leases": (lease, "lease_id kind share state uid user as_name since ends gpus processes pid command note model priority quantum_ms name pod allocation warn_seconds warn_signal leaves enforced_by not_by_driver limited_group"),
+    "lease gpus": (lease["gpus"][0], "index label uuid limit_bytes soft_limit_bytes used_bytes granted_bytes processes unused_since oversize_bytes turn turn_position moved_out_bytes driver_limit_bytes"),
     "processes": (json.load(open("ps.json"))["processes"][0],
                   "pid uid user gpu gpu_label gpu_uuid type used_bytes lease_id tenant command container allocations refusals unhooked unhooked_names library"),
     "checks": (json.load(open("doctor.json"))["checks"][0], "name status summary remedy"),

@@ -107,6 +107,7 @@ Result<void> RunningDaemon::try_start() {
     loaded.config = config_;
     daemon::Daemon::Places places{control_socket(), tenant_socket(), "/libgpurota.so"};
     places.roster = dir_.file("tenants");
+    places.driver_limits = dir_.file("driver-limits");
     daemon::Daemon daemon(world, loaded, places);
     daemon_ = &daemon;
     Result<void> started = daemon.ask();
