@@ -128,6 +128,8 @@ class LeaseGpu:
     turn_position: Optional[int] = None
     # for a swap lease: memory that is in host memory until its next turn
     moved_out_bytes: Optional[int] = None
+    # the driver's limit for its command on this GPU; None: there is none
+    driver_limit_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,12 @@ class Lease:
     warn_signal: Optional[str] = None
     # when it has to leave for a booking, at the latest; None: no booking is known
     leaves: Optional[datetime.datetime] = None
+    enforced_by: Optional[str] = None  # library, library_and_driver. None: it has no limit
+    # why the driver does not enforce the limit, where the site asks for that
+    not_by_driver: Optional[str] = None
+    # owner; the control group of a driver's limit that somebody else set and that applies to the
+    # lease
+    limited_group: Optional[str] = None
 
 
 @dataclass(frozen=True)

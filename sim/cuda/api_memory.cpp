@@ -19,7 +19,7 @@ GPUROTA_SIM_API cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   const ContextCall call;
   if (call.failed()) return call.error();
   if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto totals = call.machine().totals(call.context()->device);
+  const auto totals = call.machine().totals_here(call.context()->device);
   *total = totals.total;
   *free = totals.total - std::min(totals.used, totals.total);
   return CUDA_SUCCESS;

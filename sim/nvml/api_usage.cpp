@@ -1,9 +1,13 @@
 // NVML: memory, processes and utilisation, from the same books as cuMemGetInfo.
 #include "sim/nvml/nvml.h"
+#include "sim/state/control_groups.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include <sys/stat.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 using gpurota::sim::DeviceTotals;
 using gpurota::sim::NvmlDevice;
@@ -61,6 +65,25 @@ nvmlReturn_t list(nvmlDevice_t handle, unsigned* count, Info* out, bool shows_an
   return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
+// The driver refuses MIG handles, and groups that are not there.
+template <class Limits>
+nvmlReturn_t check_limits(const NvmlDevice& device, const Limits* limits) {
+  if (device.failed()) return device.error();
+  if (!device.machine().limits_groups()) return NVML_ERROR_NOT_SUPPORTED;
+  if (limits == nullptr || limits->nameSpace == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (std::strlen(limits->nameSpace) >= gpurota::sim::kMaxGroupPath) {
+    return NVML_ERROR_INVALID_ARGUMENT;
+  }
+  if (device.is_instance() || device.config().mig_enabled != 0) return NVML_ERROR_NOT_SUPPORTED;
+  return gpurota::sim::is_group(limits->nameSpace) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+// Root; where no root is, the owner of the simulated groups stands for it.
+bool may_set_limits(const char* group) {
+  struct stat info = {};
+  return ::geteuid() == 0 || (::stat(group, &info) == 0 && info.st_uid == ::geteuid());
+}
+
 unsigned long long now_us() {
   timeval now = {};
   ::gettimeofday(&now, nullptr);
@@ -88,11 +111,33 @@ GPUROTA_SIM_NVML nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != NVML_MEMORY_V2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   if (device.config().unified != 0) return NVML_ERROR_NOT_SUPPORTED;
-  const DeviceTotals totals = device.machine().totals(device.index());
+  const DeviceTotals totals = device.machine().totals_here(device.index());
   out->total = totals.total + totals.reserved;
   out->reserved = totals.reserved;
   out->used = totals.used;
   out->free = totals.total - std::min(totals.total, totals.used);
+  return NVML_SUCCESS;
+}
+
+GPUROTA_SIM_NVML nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t handle,
+                                              nvmlSetMemoryLimits_v1_t* limits) {
+  const NvmlDevice device(handle);
+  if (const nvmlReturn_t r = check_limits(device, limits); r != NVML_SUCCESS) return r;
+  if (limits->softLimit > limits->hardLimit) return NVML_ERROR_INVALID_ARGUMENT;
+  if (!may_set_limits(limits->nameSpace)) return NVML_ERROR_NO_PERMISSION;
+  const bool set = device.machine().set_group_limits(device.index(), limits->nameSpace,
+                                                     limits->softLimit, limits->hardLimit);
+  return set ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+GPUROTA_SIM_NVML nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t handle,
+                                              nvmlGetMemoryLimits_v1_t* limits) {
+  const NvmlDevice device(handle);
+  if (const nvmlReturn_t r = check_limits(device, limits); r != NVML_SUCCESS) return r;
+  const auto set = device.machine().group_limits(device.index(), limits->nameSpace);
+  limits->softLimit = set.soft;
+  limits->hardLimit = set.hard;
+  limits->currentUsed = set.used;
   return NVML_SUCCESS;
 }
 

@@ -14,12 +14,14 @@
 namespace gpurota::sim {
 
 constexpr std::uint32_t kStateMagic = 0x4d495347;  // "GSIM"
-constexpr std::uint32_t kStateVersion = 8;
+constexpr std::uint32_t kStateVersion = 9;
 constexpr int kMaxDevices = 32;     // GPUs and MIG instances
 constexpr int kMaxProcesses = 512;  // at a time, dead ones that still hold memory included
 constexpr int kMaxShared = 1024;    // exported or imported physical allocations
 constexpr int kMaxHolders = 8;      // processes that hold one shared allocation
 constexpr int kMaxUnsupported = 1024;
+constexpr int kMaxGroupLimits = 64;  // of all control groups and devices together
+constexpr int kMaxGroupPath = 512;   // with its final zero
 constexpr int kActivitySlices = 16;
 constexpr std::uint64_t kActivitySliceNs = 100'000'000;
 
@@ -89,6 +91,7 @@ struct ProcessSlot {
   std::int32_t inner_pid;       // the pid in its own namespace
   std::uint64_t release_at_ns;  // dead: when the memory is freed; 0 while children hold it
   std::atomic<std::uint64_t> host_bytes;  // host memory made resident for this process
+  char group[kMaxGroupPath];  // its control group when it last allocated; empty: not known
   DeviceUse use[kMaxDevices];
 };
 
@@ -107,6 +110,13 @@ struct SharedAllocation {
   std::int32_t device;
   std::int32_t exported;             // as a descriptor: lives while one is open anywhere
   std::int32_t holder[kMaxHolders];  // process slots, in order of arrival; -1: none
+};
+
+// A memory limit of a control group on one device: nvmlDeviceSetMemoryLimits_v1.
+struct GroupLimit {
+  char group[kMaxGroupPath];  // its directory; empty: the entry is free
+  std::int32_t device;
+  std::uint64_t soft, hard;
 };
 
 struct UnsupportedCall {
@@ -134,6 +144,7 @@ struct MachineState {
   DeviceConfig device[kMaxDevices];
   DeviceFaults faults[kMaxDevices];
   UnsupportedCall unsupported[kMaxUnsupported];
+  GroupLimit group_limit[kMaxGroupLimits];
   SharedAllocation shared[kMaxShared];
   ProcessSlot process[kMaxProcesses];
 };

@@ -99,6 +99,7 @@ std::unique_ptr<Machine> Machine::open(const std::string& dir) {
   machine->state_ = static_cast<MachineState*>(memory);
   machine->locks_ = std::move(locks);
   machine->pids_ = where + "/pids";
+  machine->dir_ = where;
   const MachineState& state = *machine->state_;
   if (state.magic != kStateMagic || state.version != kStateVersion) return nullptr;
   return machine;
@@ -167,6 +168,7 @@ bool Machine::join() {
     state_->process_end = std::max(state_->process_end, i + 1);
     slot.state = kSlotLive;
     slot_ = i;
+    note_group();
     return true;
   }
   return false;
@@ -275,6 +277,10 @@ bool Machine::charge(int device, std::uint64_t bytes, bool is_allocation) {
     used = used_on(device);
   }
   if (used > capacity || bytes > capacity - used) return false;
+  if (has_group_limits()) {
+    note_group();
+    if (bytes > smallest_group_limit(device, state_->process[slot_].group).room()) return false;
+  }
   state_->process[slot_].use[device].bytes += bytes;
   return true;
 }

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "sim/state/layout.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +26,14 @@ struct DeviceTotals {
   std::uint64_t total = 0;  // without the driver's own share
   std::uint64_t reserved = 0;
   std::uint64_t used = 0;  // by processes
+};
+
+// The memory limits of one control group on one device.
+struct GroupLimits {
+  std::uint64_t soft = 0;
+  std::uint64_t hard = UINT64_MAX;
+  std::uint64_t used = 0;  // by its processes, and by those of groups below it
+  std::uint64_t room() const { return hard == UINT64_MAX ? hard : hard - std::min(hard, used); }
 };
 
 class Machine {
@@ -66,7 +75,16 @@ class Machine {
   bool drop(const MemoryId& id);
   bool export_as(const MemoryId& id, int fd);
 
+  // Whether the driver limits memory by control group: from version 615 on. A limit ends with its
+  // group. set_group_limits() returns false if the table is full.
+  bool limits_groups() const;
+  bool set_group_limits(int device, const std::string& group, std::uint64_t soft,
+                        std::uint64_t hard);
+  GroupLimits group_limits(int device, const std::string& group);
+
   DeviceTotals totals(int device);
+  // The same as a process of a limited control group sees it: no more than the smallest limit.
+  DeviceTotals totals_here(int device);
   std::vector<ProcessUse> processes(int device);
   // Percent of the last second, for one process or (pid 0) for all.
   unsigned utilisation(int device, std::int32_t pid);
@@ -84,9 +102,17 @@ class Machine {
   bool container_alive(int slot) const;
   std::uint64_t used_on(int device) const;
   std::uint64_t shared_bytes(int device, int slot) const;
+  // Under the lock, about limits of control groups (group_limits.cpp).
+  bool has_group_limits() const;
+  void note_group();  // stores the control group of this process in its slot
+  void drop_ended_groups();
+  std::uint64_t used_in(int device, const std::string& group) const;
+  // The limit with the least room among those of `group` and of the groups above it.
+  GroupLimits smallest_group_limit(int device, const std::string& group) const;
   void drop_unkept();  // under the lock; frees shared memory that no process or descriptor keeps
 
   MachineState* state_ = nullptr;
+  std::string dir_;
   Fd locks_;  // DIR/locks: byte N is locked by the process in slot N and by its forked children
   std::string
       pids_;  // DIR/pids: byte N is locked by the process in slot N alone, if in a container

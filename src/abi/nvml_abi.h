@@ -62,6 +62,22 @@ typedef struct nvmlMemory_v2_st {
 } nvmlMemory_v2_t;
 #define NVML_MEMORY_V2 (40u | 2u << 24) /* its size and its version */
 
+/* Of nvmlDeviceSetMemoryLimits_v1 and nvmlDeviceGetMemoryLimits_v1, of driver 615
+ * and later. No limit: softLimit is 0 and hardLimit NVML_DEVICE_MEMORY_LIMIT_MAX. */
+#define NVML_DEVICE_MEMORY_LIMIT_MAX UINT64_MAX
+typedef struct nvmlSetMemoryLimits_v1_st {
+  const char* nameSpace; /* the directory of a control group */
+  unsigned long long softLimit;
+  unsigned long long hardLimit;
+} nvmlSetMemoryLimits_v1_t;
+
+typedef struct nvmlGetMemoryLimits_v1_st {
+  const char* nameSpace;
+  unsigned long long softLimit;
+  unsigned long long hardLimit;
+  unsigned long long currentUsed;
+} nvmlGetMemoryLimits_v1_t;
+
 typedef struct nvmlBAR1Memory_st {
   unsigned long long bar1Total;
   unsigned long long bar1Free;
@@ -217,6 +233,8 @@ enum { NVML_P2P_STATUS_OK = 0, NVML_P2P_STATUS_NOT_SUPPORTED = 5 };
 
 #ifdef __cplusplus
 static_assert(sizeof(nvmlMemory_v2_t) == 40);
+static_assert(sizeof(nvmlSetMemoryLimits_v1_t) == 24);
+static_assert(sizeof(nvmlGetMemoryLimits_v1_t) == 32);
 static_assert(sizeof(nvmlProcessInfo_v1_t) == 16);
 static_assert(sizeof(nvmlProcessInfo_v2_t) == 24);
 static_assert(sizeof(nvmlProcessDetail_v1_t) == 32);

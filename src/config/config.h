@@ -25,6 +25,10 @@ namespace gpurota::config {
 
 enum class Privacy { kOwner, kOpen };
 
+// The enforcement of the limits of slices: by libgpurota; kAuto: by the driver as well, where it
+// can; kDriver: slices that the driver cannot limit are refused.
+enum class Enforcement { kLibrary, kAuto, kDriver };
+
 // The action on a finding of the watch. Each action includes those before it.
 enum class WatchAction { kReport, kNotify, kStop };
 
@@ -202,6 +206,7 @@ struct Config {
   std::chrono::seconds hours_window = std::chrono::hours(168);
   // kOwner: others see user, GPU, share, memory and times; kOpen: command, pid and note, too.
   Privacy privacy = Privacy::kOwner;
+  Enforcement enforcement = Enforcement::kLibrary;
   // Use without a lease up to this does not take a GPU out of service (a desktop, a monitor). Zero:
   // any process does.
   Bytes unreserved_threshold = gib(1);

@@ -133,6 +133,9 @@ Setting choice(const Words& words, Enum& into) {
 
 constexpr std::array kPrivacies = {Word<Privacy>{"owner", Privacy::kOwner},
                                    Word<Privacy>{"open", Privacy::kOpen}};
+constexpr std::array kEnforcements = {Word<Enforcement>{"auto", Enforcement::kAuto},
+                                      Word<Enforcement>{"library", Enforcement::kLibrary},
+                                      Word<Enforcement>{"driver", Enforcement::kDriver}};
 constexpr std::array kActions = {Word<WatchAction>{"report", WatchAction::kReport},
                                  Word<WatchAction>{"notify", WatchAction::kNotify},
                                  Word<WatchAction>{"stop", WatchAction::kStop}};
@@ -377,6 +380,7 @@ Setting gpu_names(std::vector<std::string>& into) {
 }
 
 Setting privacy(Privacy& into) { return choice(kPrivacies, into); }
+Setting enforcement(Enforcement& into) { return choice(kEnforcements, into); }
 Setting action(WatchAction& into) { return choice(kActions, into); }
 Setting expired(Expired& into) { return choice(kExpired, into); }
 Setting open_ended(Bookings::OpenEnded& into) { return choice(kOpenEnded, into); }

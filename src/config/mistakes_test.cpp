@@ -91,6 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"AMistypedSection", "[limts]\ngpus = 1\n[limits.users.alice]\ngpus = 1\n",
              "f:1: limts: no such section; did you mean limits?\n"
              "f:3: limits.users: no such section; did you mean limits.user?"},
+        Case{"AnUnknownEnforcement", "enforcement = \"drivers\"\n",
+             "f:1: enforcement: 'drivers' is not known here: write \"auto\", \"library\" or "
+             "\"driver\"; did you mean \"driver\"?"},
         Case{"OneThatStandsBehindASection", "[limits]\ngpus = 1\nprivacy = \"open\"\n",
              "f:3: limits.privacy: no such setting; did you mean privacy, which stands before the "
              "first [section]?"},

@@ -29,6 +29,7 @@ TEST(Config, TakesEverySetting) {
   const auto config = parse(R"(
 group = "gpu"
 privacy = "open"
+enforcement = "driver"
 unreserved_threshold = "512M"
 watch_period = "0.5s"
 grace = "30s"
@@ -42,6 +43,7 @@ program_notices = false
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->group, "gpu");
   EXPECT_EQ(config->privacy, Privacy::kOpen);
+  EXPECT_EQ(config->enforcement, Enforcement::kDriver);
   EXPECT_EQ(config->unreserved_threshold, mib(512));
   EXPECT_EQ(config->watch_period.count(), 500);
   EXPECT_EQ(config->grace.count(), 30000);

@@ -51,6 +51,7 @@ Setting names(std::vector<std::string>& into);
 Setting compute_capability(std::string& into);      // "8.0"
 Setting gpu_names(std::vector<std::string>& into);  // indices or UUIDs
 Setting privacy(Privacy& into);
+Setting enforcement(Enforcement& into);
 Setting action(WatchAction& into);
 Setting expired(Expired& into);
 Setting open_ended(Bookings::OpenEnded& into);

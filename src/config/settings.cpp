@@ -20,6 +20,7 @@ Settings fixed_settings(Config& config) {
       {"longest_wait", long_duration(config.longest_wait, std::chrono::seconds(0))},
       {"hours_window", long_duration(config.hours_window)},
       {"privacy", privacy(config.privacy)},
+      {"enforcement", enforcement(config.enforcement)},
       {"unified_reserve", size(config.unified_reserve)},
       {"unreserved_threshold", bytes(config.unreserved_threshold)},
       {"watch_period", duration(config.watch_period, ms(10))},

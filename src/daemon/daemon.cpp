@@ -86,6 +86,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       watch_(watch_parts()),
       strict_({world_.loop, config_, gpus_, tables_, users_, world_.processes, recorder_,
                places_.driver_root, places_.device_memory}),
+      driver_limits_(driver_limits_parts()),
       series_({world_.loop, gpus_, tables_,
                [this](LeaseId lease) { return turns_.figures_of(lease); }, world_.wall_clock,
                world_.series}),
@@ -104,7 +105,11 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
 
 LeaseHooks Daemon::lease_hooks() {
   return {.publish = [this](const LeaseEntry& entry, bool gone) { publish(entry, gone); },
-          .check_new = [this](const Lease& lease) { return turns_.check_new(lease); },
+          .check_new =
+              [this](const Lease& lease) {
+                const auto checked = turns_.check_new(lease);
+                return checked ? driver_limits_.check_new(lease) : checked;
+              },
           .holds_memory =
               [this](LeaseId lease) {
                 return tenants_.holds_memory(lease) || sample_handler_.holds_memory(lease);
@@ -125,6 +130,7 @@ void Daemon::publish(const LeaseEntry& entry, bool gone) {
   // Before anybody is notified of the lease, its device files can be opened, and container engines
   // find its specification.
   strict_.on_lease_change(entry, gone);
+  driver_limits_.on_lease_change(entry, gone);
   cdi_.on_lease_change(entry, gone);
   // Use that the lease covers stops counting as unreserved before parts below place leases.
   watch_.on_lease_change(entry, gone);
@@ -320,9 +326,23 @@ Views::Parts Daemon::views_parts() {
           .users = users_,
           .watch = watch_,
           .turns = turns_,
+          .driver_limits = driver_limits_,
           .states = states_,
           .loop = world_.loop,
           .wall_clock = world_.wall_clock};
+}
+
+DriverLimits::Parts Daemon::driver_limits_parts() {
+  return {.loop = world_.loop,
+          .config = config_,
+          .gpus = gpus_,
+          .tables = tables_,
+          .processes = world_.processes,
+          .make_probe = world_.make_probe,
+          .end = [this](LeaseId lease,
+                        const std::string& why) { leases_.end(lease, EndCause::kReleased, why); },
+          .on_change = [this] { answers_.changed(); },
+          .file = places_.driver_limits};
 }
 
 SampleHandler::Parts Daemon::sample_handler_parts() {
@@ -368,6 +388,7 @@ Health::Parts Daemon::health_parts() {
           .turns = turns_,
           .watch = watch_,
           .strict = strict_,
+          .driver_limits = driver_limits_,
           .views = views_,
           .sample_handler = sample_handler_,
           .series = series_,
@@ -482,6 +503,7 @@ Result<void> Daemon::start() {
   grants_.set_throttle(LimitKeeper::throttle(config_));
   GPUROTA_TRY(restore());
   strict_.start();
+  driver_limits_.start();
   GPUROTA_TRY(open_sockets());
   cdi_.start();
   GPUROTA_TRY(jobs_.restore());
@@ -587,6 +609,7 @@ void Daemon::on_rules_change() {
   turns_.refresh();
   swap_.update_terms();
   strict_.refresh();
+  driver_limits_.refresh();
   if (serves_) cdi_.refresh();
   fair_use_.start();
   queue_.poke();
@@ -601,6 +624,7 @@ void Daemon::on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<G
   for (const GpuInfo& info : gpus) sampler_.watch(info);
   turns_.refresh();
   strict_.refresh();
+  driver_limits_.refresh();
   if (serves_) cdi_.refresh();
   queue_.poke();
 }

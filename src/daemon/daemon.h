@@ -27,6 +27,7 @@
 #include "daemon/tenants/lease_charges.h"
 #include "daemon/users/users.h"
 #include "daemon/users/web_sessions.h"
+#include "daemon/watch/driver_limits.h"
 #include "daemon/watch/strict_access.h"
 #include "ipc/unix_socket.h"
 
@@ -81,6 +82,7 @@ class Daemon : private Reloading {
     std::string config_file{};      // the main one
     std::string driver_root{};      // with the driver's dev and proc/driver; empty: "/"
     std::string device_memory{};    // file of original device ACLs; empty: they are never changed
+    std::string driver_limits{};    // file of limits that the driver was given; empty: none
     std::string roster{};           // file of tenants that the last daemon had; empty: none
     int control_listener = -1;      // listening socket that systemd passed; -1: none
     int tenant_listener = -1;       // the same
@@ -118,6 +120,7 @@ class Daemon : private Reloading {
   WatchKeeper::Parts watch_parts();
   Views::Parts views_parts();
   SampleHandler::Parts sample_handler_parts();
+  DriverLimits::Parts driver_limits_parts();
   Health::Parts health_parts();
   CallContext call_context();
   Housekeeping::Parts housekeeping_parts();
@@ -189,6 +192,7 @@ class Daemon : private Reloading {
   LibraryReader libraries_;
   WatchKeeper watch_;
   StrictAccess strict_;
+  DriverLimits driver_limits_;
   SeriesKeeper series_;
   Views views_;
   SampleHandler sample_handler_;

@@ -226,8 +226,8 @@ Check check_pins(const HostPins& pins, int leases) {
       fmt::format("{} of {} pinned that {} lease{} may have to move", to_string(pins.pinned),
                   to_string(pins.may_move), leases, leases == 1 ? "" : "s");
   if (pins.may_pin >= pins.may_move) return ok("turns", summary);
-  const auto share = static_cast<double>(pins.may_pin.count()) /
-                     static_cast<double>(pins.may_move.count());
+  const auto share =
+      static_cast<double>(pins.may_pin.count()) / static_cast<double>(pins.may_move.count());
   return warning(
       "turns",
       fmt::format("{}; a switch takes about {:.1f} times as long as with all of it pinned", summary,
@@ -284,6 +284,37 @@ std::vector<Check> check_access(const AccessReport& access) {
   if (checks.empty() && access.strict) {
     checks.push_back(ok(name, fmt::format("{} device file{} open to holders of leases only",
                                           access.files, access.files == 1 ? " is" : "s are")));
+  }
+  return checks;
+}
+
+// The driver's own limits, where the site has them enforced.
+std::vector<Check> check_driver_limits(const DriverLimitsReport& limits) {
+  const std::string name = "driver limits";
+  std::vector<Check> checks;
+  for (const std::string& problem : limits.problems) {
+    checks.push_back(warning(name, problem,
+                             limits.required
+                                 ? "slices are refused there: set enforcement = \"auto\" in "
+                                   "gpurota.toml, or see docs/design/driver-limits.md"
+                                 : "libgpurota alone enforces limits there; see "
+                                   "docs/design/driver-limits.md"));
+  }
+  for (const std::string& other : limits.others) {
+    checks.push_back(warning(name, "somebody else has set a limit: " + other,
+                             "gpurota leaves that limit as it is, and the smaller limit counts: "
+                             "remove it with nvidia-smi memory-limits if it is not wanted"));
+  }
+  if (!limits.daemon_in.empty()) {
+    checks.push_back(warning(
+        name, "gpurotad runs in a control group that has a limit: " + limits.daemon_in,
+        "what it reads of the GPUs' memory is what that group may have: run it outside the group"));
+  }
+  if (checks.empty()) {
+    checks.push_back(
+        ok(name, fmt::format("experimental: the driver limits {} of {} slice{} beside "
+                             "libgpurota",
+                             limits.limited, limits.slices, limits.slices == 1 ? "" : "s")));
   }
   return checks;
 }
@@ -385,6 +416,11 @@ std::vector<Check> examine(const Examination& machine) {
   }
   if (machine.access) {
     for (Check& check : check_access(*machine.access)) checks.push_back(std::move(check));
+  }
+  if (machine.driver_limits) {
+    for (Check& check : check_driver_limits(*machine.driver_limits)) {
+      checks.push_back(std::move(check));
+    }
   }
   checks.push_back(
       ok("host memory", fmt::format("{} of {} available", to_string(machine.host_memory_available),

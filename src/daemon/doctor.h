@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "core/gpu.h"
 #include "daemon/tenants/swap_tenant.h"
+#include "daemon/watch/driver_limits.h"
 #include "daemon/watch/strict_access.h"
 #include "ports/gpu_probe.h"
 #include "ports/processes.h"
@@ -70,9 +71,10 @@ struct Examination {
   };
   std::vector<Use> budgets;
   std::optional<AccessReport>
-      access;                 // strict access; the pid of an opener is 0 if others may not see it
-  HostPins host_pins;     // of the leases whose memory may have to move before long
-  int moving_leases = 0;  // their number
+      access;  // strict access; the pid of an opener is 0 if others may not see it
+  std::optional<DriverLimitsReport> driver_limits{};  // empty: they are not used
+  HostPins host_pins;         // of the leases whose memory may have to move before long
+  int moving_leases = 0;      // their number
   int times_not_limited = 0;  // programs with libgpurota that it did not limit, so far
 };
 

@@ -74,5 +74,21 @@ TEST(Doctor, WarnsIfMemoryOrUseOfAUnifiedGpuIsUnknown) {
   EXPECT_EQ(check_of(examine(machine), "gpu 0 processes").status, proto::CheckStatus::kWarning);
 }
 
+TEST(Doctor, SaysWhatTheDriverLimitsAndWhoseLimitsCount) {
+  Examination machine = with_unified_gpu();
+  EXPECT_EQ(check_of(examine(machine), "driver limits").name, "");
+  machine.driver_limits.emplace();
+  machine.driver_limits->slices = 2;
+  machine.driver_limits->limited = 1;
+  EXPECT_EQ(check_of(examine(machine), "driver limits").summary,
+            "experimental: the driver limits 1 of 2 slices beside libgpurota");
+  machine.driver_limits->others = {"1 GiB on GPU 0 for /a"};
+  EXPECT_EQ(check_of(examine(machine), "driver limits").summary,
+            "somebody else has set a limit: 1 GiB on GPU 0 for /a");
+  machine.driver_limits->others.clear();
+  machine.driver_limits->daemon_in = "/a";
+  EXPECT_EQ(check_of(examine(machine), "driver limits").status, proto::CheckStatus::kWarning);
+}
+
 }  // namespace
 }  // namespace gpurota::daemon

@@ -88,6 +88,7 @@ void Health::examine_self(Examination& machine, uid_t viewer) {
   if (machine.access && !parts_.views.sees_all(viewer, std::nullopt)) {
     for (sys::DeviceOpener& opener : machine.access->openers) opener.pid = 0;
   }
+  machine.driver_limits = parts_.driver_limits.report();
   if (parts_.longest_rounds) machine.rounds = parts_.longest_rounds();
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/site_config.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/user_budgets.h"
+#include "daemon/watch/driver_limits.h"
 #include "daemon/watch/strict_access.h"
 #include "daemon/watch/watch_keeper.h"
 #include "sys/round_times.h"
@@ -48,6 +49,7 @@ class Health final : public DaemonSelf {
     const TurnKeeper& turns;
     const WatchKeeper& watch;
     const StrictAccess& strict;
+    const DriverLimits& driver_limits;
     const Views& views;
     const SampleHandler& sample_handler;
     const SeriesKeeper& series;

@@ -149,6 +149,7 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.preload = options.preload ? ipc::absolute(*options.preload) : find_preload();
   places.runtime_dir = paths.runtime_dir;
   places.roster = paths.runtime_dir + "/tenants";
+  places.driver_limits = paths.runtime_dir + "/driver-limits";
   places.jobs = paths.state_dir + "/jobs";
   places.fillers = paths.state_dir + "/fillers";
   places.event_spill = paths.state_dir + "/events.unstored";

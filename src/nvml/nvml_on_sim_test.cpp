@@ -3,12 +3,16 @@
 #include "abi/cuda_abi.h"
 #include "nvml/nvml_probe.h"
 
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,6 +193,45 @@ TEST(NvmlOnSim, DISABLED_ReadsTheLinksOfPairsOnTwoNodes) {
   EXPECT_EQ(between(7, 6), Closeness::kNvlink);
   EXPECT_EQ(between(1, 2), Closeness::kSameNode);
   EXPECT_EQ(between(3, 4), Closeness::kAcrossNodes);
+}
+
+// Moves this process into a new group of the simulated tree.
+std::string make_group(const std::string& name) {
+  const char* machine = ::getenv("GPUROTA_SIM_DIR");
+  const std::string tree = std::string(machine ? machine : ".") + "/cgroup";
+  (void)::mkdir(tree.c_str(), 0755);
+  (void)::mkdir((tree + name).c_str(), 0755);
+  std::ofstream(tree + name + "/cgroup.procs") << ::getpid() << "\n";
+  return tree + name;
+}
+
+// On the machine demo-r615.
+TEST(NvmlOnSim, DISABLED_LimitsControlGroups) {
+  NvmlProbe probe;
+  const auto gpus = read_gpus(probe);
+  const std::string group = make_group("/a");
+  EXPECT_EQ(probe.set_memory_limit(gpus[0], group + "/none", gib(1)).error().code, Code::kGone);
+  ASSERT_TRUE(probe.set_memory_limit(gpus[0], group, gib(1)));
+  EXPECT_EQ(probe.read_memory_limits(gpus[0], group)->hard, gib(1));
+  EXPECT_EQ(probe.read_memory_limits(gpus[1], group)->hard, std::nullopt);
+  EXPECT_EQ(probe.read_gpus()->front().memory, gib(1));  // this process is in the group
+  EXPECT_NONFATAL_FAILURE(Holder(gpus[0].uuid, gib(1)), "could not allocate");
+  {
+    Holder holder(gpus[0].uuid, mib(512));
+    EXPECT_GE(probe.read_memory_limits(gpus[0], group)->used, mib(512));
+    EXPECT_NONFATAL_FAILURE(Holder(gpus[0].uuid, mib(512)), "could not allocate");
+  }
+  ASSERT_TRUE(probe.set_memory_limit(gpus[0], group, std::nullopt));
+  EXPECT_EQ(probe.read_memory_limits(gpus[0], group)->hard, std::nullopt);
+  Holder holder(gpus[0].uuid, gib(1));
+  std::filesystem::remove_all(std::filesystem::path(group).parent_path());
+}
+
+TEST(NvmlOnSim, AnOlderDriverLimitsNoControlGroups) {
+  NvmlProbe probe;
+  const auto gpus = read_gpus(probe);
+  EXPECT_EQ(probe.read_memory_limits(gpus[4], "/").error().code, Code::kUnavailable);
+  EXPECT_EQ(probe.set_memory_limit(gpus[4], "/", gib(1)).error().code, Code::kUnavailable);
 }
 
 }  // namespace

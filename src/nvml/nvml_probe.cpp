@@ -328,4 +328,54 @@ std::vector<ports::GpuProbe::Setting> NvmlProbe::read_settings(const GpuInfo& gp
   return settings;
 }
 
+Result<Device> NvmlProbe::limited_device(const GpuInfo& gpu) {
+  GPUROTA_TRY(begin());
+  if (table_->set_memory_limits == nullptr || table_->memory_limits == nullptr) {
+    return fail(Code::kUnavailable,
+                fmt::format("driver {} has no memory limits of its own, which came with 615",
+                            driver_version_));
+  }
+  Device device = nullptr;
+  if (const nvmlReturn_t r = table_->device_by_uuid(gpu.uuid.value.c_str(), &device);
+      r != NVML_SUCCESS) {
+    return tl::unexpected<Error>(describe(r, "cannot find the GPU"));
+  }
+  return device;
+}
+
+Error NvmlProbe::describe_limits(nvmlReturn_t r, const std::string& what) {
+  if (r == NVML_ERROR_NO_PERMISSION) {
+    return {Code::kDenied, static_cast<int>(r), fmt::format("{}: {}", what, text(r))};
+  }
+  Error error = describe(r, what);
+  // The answer for a group that has been removed, and for one without the controller dmem.
+  if (r == NVML_ERROR_NOT_FOUND) error.code = Code::kGone;
+  return error;
+}
+
+Result<ports::MemoryLimits> NvmlProbe::read_memory_limits(const GpuInfo& gpu,
+                                                          const std::string& group) {
+  GPUROTA_ASSIGN_OR_RETURN(const Device device, limited_device(gpu));
+  nvmlGetMemoryLimits_v1_t limits{};
+  limits.nameSpace = group.c_str();
+  if (const nvmlReturn_t r = table_->memory_limits(device, &limits); r != NVML_SUCCESS) {
+    return tl::unexpected<Error>(describe_limits(r, "the driver does not tell its memory limits"));
+  }
+  ports::MemoryLimits read{Bytes(limits.softLimit), std::nullopt, Bytes(limits.currentUsed)};
+  if (limits.hardLimit != NVML_DEVICE_MEMORY_LIMIT_MAX) read.hard = Bytes(limits.hardLimit);
+  return read;
+}
+
+Result<void> NvmlProbe::set_memory_limit(const GpuInfo& gpu, const std::string& group,
+                                         std::optional<Bytes> hard) {
+  GPUROTA_ASSIGN_OR_RETURN(const Device device, limited_device(gpu));
+  nvmlSetMemoryLimits_v1_t limits{};
+  limits.nameSpace = group.c_str();
+  limits.hardLimit = hard ? hard->count() : NVML_DEVICE_MEMORY_LIMIT_MAX;
+  if (const nvmlReturn_t r = table_->set_memory_limits(device, &limits); r != NVML_SUCCESS) {
+    return tl::unexpected<Error>(describe_limits(r, "the driver does not take a memory limit"));
+  }
+  return {};
+}
+
 }  // namespace gpurota::nvml

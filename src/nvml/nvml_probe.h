@@ -36,6 +36,10 @@ class NvmlProbe final : public ports::GpuProbe {
   GpuFigures read_figures(const GpuInfo& gpu, bool processes) override;
   Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override;
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
+  Result<ports::MemoryLimits> read_memory_limits(const GpuInfo& gpu,
+                                                 const std::string& group) override;
+  Result<void> set_memory_limit(const GpuInfo& gpu, const std::string& group,
+                                std::optional<Bytes> hard) override;
 
  private:
   // Empty: the GPU has no memory of its own, or the driver does not tell.
@@ -46,6 +50,9 @@ class NvmlProbe final : public ports::GpuProbe {
   using MaybeMemory = std::optional<Memory>;
   Result<void> begin();
   Error describe(nvmlReturn_t r, const std::string& what);
+  // For the calls about limits: the GPU's handle, or why there is none.
+  Result<Device> limited_device(const GpuInfo& gpu);
+  Error describe_limits(nvmlReturn_t r, const std::string& what);
   std::string text(nvmlReturn_t r) const;
   nvmlReturn_t read_memory(Device device, MaybeMemory& memory) const;
   nvmlReturn_t read_gpu(Device device, GpuInfo& gpu) const;

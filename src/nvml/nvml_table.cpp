@@ -43,6 +43,8 @@ void look_up_optional(void* library, NvmlTable& table) {
   look_up(library, "nvmlSystemGetDriverVersion", table.driver_version);
   look_up(library, "nvmlSystemGetCudaDriverVersion", table.cuda_version);
   look_up(library, "nvmlDeviceGetMemoryInfo_v2", table.memory_v2);
+  look_up(library, "nvmlDeviceSetMemoryLimits_v1", table.set_memory_limits);
+  look_up(library, "nvmlDeviceGetMemoryLimits_v1", table.memory_limits);
   look_up(library, "nvmlDeviceGetCudaComputeCapability", table.compute_capability);
   look_up(library, "nvmlDeviceGetMigMode", table.mig_mode);
   look_up(library, "nvmlDeviceGetMaxMigDeviceCount", table.mig_count);

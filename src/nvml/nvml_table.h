@@ -47,6 +47,8 @@ struct NvmlTable {
   nvmlReturn_t (*driver_version)(char*, unsigned) = nullptr;
   nvmlReturn_t (*cuda_version)(int*) = nullptr;
   nvmlReturn_t (*memory_v2)(Device, nvmlMemory_v2_t*) = nullptr;
+  nvmlReturn_t (*set_memory_limits)(Device, nvmlSetMemoryLimits_v1_t*) = nullptr;
+  nvmlReturn_t (*memory_limits)(Device, nvmlGetMemoryLimits_v1_t*) = nullptr;
   nvmlReturn_t (*compute_capability)(Device, int*, int*) = nullptr;
   nvmlReturn_t (*mig_mode)(Device, unsigned* now, unsigned* after_reset) = nullptr;
   nvmlReturn_t (*mig_count)(Device, unsigned*) = nullptr;

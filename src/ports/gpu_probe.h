@@ -24,6 +24,14 @@ struct DriverInfo {
   std::vector<std::string> problems;
 };
 
+// The driver's own limits for the memory of a control group on one GPU (driver 615 and later).
+// Empty: none.
+struct MemoryLimits {
+  Bytes soft;
+  std::optional<Bytes> hard;
+  Bytes used;
+};
+
 class GpuProbe {
  public:
   virtual ~GpuProbe() = default;
@@ -47,6 +55,12 @@ class GpuProbe {
     std::string value;
   };
   virtual std::vector<Setting> read_settings(const GpuInfo& gpu) = 0;
+  // The driver's limits of a control group, by its directory. kUnavailable: this driver, or this
+  // GPU, has no such limits; kGone: the group is gone, or takes no limit; kDenied: not permitted.
+  virtual Result<MemoryLimits> read_memory_limits(const GpuInfo& gpu, const std::string& group) = 0;
+  // Replaces the group's limits. Empty: removes them. Errors as above.
+  virtual Result<void> set_memory_limit(const GpuInfo& gpu, const std::string& group,
+                                        std::optional<Bytes> hard) = 0;
 };
 
 }  // namespace gpurota::ports

@@ -214,6 +214,58 @@ std::vector<ports::GpuProbe::Setting> FakeGpuProbe::read_settings(const GpuInfo&
   return settings_;
 }
 
+void FakeGpuProbe::set_has_limits(bool has_limits) {
+  const std::lock_guard lock(mutex_);
+  has_limits_ = has_limits;
+}
+
+void FakeGpuProbe::set_group_limit(const GpuUuid& gpu, const std::string& group,
+                                   std::optional<Bytes> hard) {
+  const std::lock_guard lock(mutex_);
+  if (hard) {
+    group_limits_[{gpu, group}] = *hard;
+  } else {
+    group_limits_.erase({gpu, group});
+  }
+}
+
+std::optional<Bytes> FakeGpuProbe::group_limit(const GpuUuid& gpu, const std::string& group) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = group_limits_.find({gpu, group});
+  return found == group_limits_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void FakeGpuProbe::set_limit_error(std::optional<Error> error) {
+  const std::lock_guard lock(mutex_);
+  limit_error_ = std::move(error);
+}
+
+int FakeGpuProbe::limits_set() const {
+  const std::lock_guard lock(mutex_);
+  return limits_set_;
+}
+
+Result<ports::MemoryLimits> FakeGpuProbe::read_memory_limits(const GpuInfo& gpu,
+                                                             const std::string& group) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!has_limits_) return fail(Code::kUnavailable, "no memory limits");
+  }
+  return ports::MemoryLimits{{}, group_limit(gpu.uuid, group), {}};
+}
+
+Result<void> FakeGpuProbe::set_memory_limit(const GpuInfo& gpu, const std::string& group,
+                                            std::optional<Bytes> hard) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!has_limits_) return fail(Code::kUnavailable, "no memory limits");
+    ++limits_set_;
+    if (limit_error_) return tl::unexpected<Error>(*limit_error_);
+  }
+  set_group_limit(gpu.uuid, group, hard);
+  return {};
+}
+
 FakeGpuProbe::Gpu* FakeGpuProbe::find(const GpuUuid& uuid) {
   const auto at =
       std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& g) { return g.info.uuid == uuid; });

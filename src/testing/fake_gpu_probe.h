@@ -9,7 +9,9 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpurota::testing {
@@ -44,6 +46,16 @@ class FakeGpuProbe final : public ports::GpuProbe {
 
   void set_links(std::vector<GpuLink> links);
 
+  // From now on the driver has memory limits of control groups.
+  void set_has_limits(bool has_limits);
+  // As somebody else: of a group that there need not be. Empty: none.
+  void set_group_limit(const GpuUuid& gpu, const std::string& group, std::optional<Bytes> hard);
+  std::optional<Bytes> group_limit(const GpuUuid& gpu, const std::string& group) const;
+  // From now on set_memory_limit() fails with this error; empty: it does not.
+  void set_limit_error(std::optional<Error> error);
+  // How often set_memory_limit() was called.
+  int limits_set() const;
+
   Result<ports::DriverInfo> read_driver() override;
   Result<std::vector<GpuInfo>> read_gpus() override;
   std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) override;
@@ -51,6 +63,10 @@ class FakeGpuProbe final : public ports::GpuProbe {
   GpuFigures read_figures(const GpuInfo& gpu, bool processes) override;
   Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) override;
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
+  Result<ports::MemoryLimits> read_memory_limits(const GpuInfo& gpu,
+                                                 const std::string& group) override;
+  Result<void> set_memory_limit(const GpuInfo& gpu, const std::string& group,
+                                std::optional<Bytes> hard) override;
 
  private:
   struct Gpu {
@@ -72,6 +88,10 @@ class FakeGpuProbe final : public ports::GpuProbe {
   std::optional<Error> failure_;
   bool driver_blocked_ = false;
   int samples_read_ = 0;
+  bool has_limits_ = false;
+  int limits_set_ = 0;
+  std::optional<Error> limit_error_;
+  std::map<std::pair<GpuUuid, std::string>, Bytes> group_limits_;
   std::vector<std::string> problems_;
   std::vector<GpuLink> links_;
   std::vector<Setting> settings_{{"compute_mode", "default"}, {"mps", "off"}};

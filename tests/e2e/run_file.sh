@@ -19,6 +19,7 @@ export E2E_PAST_LIBRARY=$build/tests/e2e/past_library \
   E2E_LOCKED_PROGRAM=$build/tests/e2e/locked_program
 # Every daemon of the tests runs with this library (see helpers.bash).
 export E2E_LOOP_GUARD=$build/tests/e2e/libloop_guard.so
+export E2E_CGROUP_TREE=$build/tests/e2e/libcgroup_tree.so
 export E2E_STUCK_LIBRARY=$build/tests/e2e/libstuck_disk.so
 export E2E_FAILING_LIBRARY=$build/tests/hostile/libfailing_calls.so
 export E2E_MANY_CALLS=$build/tests/e2e/many_calls

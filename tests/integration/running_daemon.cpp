@@ -36,6 +36,14 @@ class RunningDaemon::SharedProbe final : public ports::GpuProbe {
   std::vector<Setting> read_settings(const GpuInfo& gpu) override {
     return probe_.read_settings(gpu);
   }
+  Result<ports::MemoryLimits> read_memory_limits(const GpuInfo& gpu,
+                                                 const std::string& group) override {
+    return probe_.read_memory_limits(gpu, group);
+  }
+  Result<void> set_memory_limit(const GpuInfo& gpu, const std::string& group,
+                                std::optional<Bytes> hard) override {
+    return probe_.set_memory_limit(gpu, group, hard);
+  }
 
  private:
   FakeGpuProbe& probe_;
@@ -99,6 +107,7 @@ Result<void> RunningDaemon::try_start() {
     loaded.config = config_;
     daemon::Daemon::Places places{control_socket(), tenant_socket(), "/libgpurota.so"};
     places.roster = dir_.file("tenants");
+    places.driver_limits = dir_.file("driver-limits");
     daemon::Daemon daemon(world, loaded, places);
     daemon_ = &daemon;
     Result<void> started = daemon.ask();

@@ -80,6 +80,30 @@ std::string explain_request(const proto::Request& request, uid_t reader, WallTim
   return text;
 }
 
+// Says who enforces the limit, where that is not libgpurota alone as usual.
+std::string enforcement_lines(const proto::Lease& lease) {
+  std::string text;
+  if (lease.not_by_driver) {
+    text += fmt::format("  its limit is enforced by the library alone: {}\n",
+                        display_text(*lease.not_by_driver, 200));
+  } else if (lease.enforced_by == proto::Enforcer::kLibraryAndDriver) {
+    text += "  its limit is enforced by the library and the driver, which lets its command have";
+    const char* separator = " ";
+    for (const proto::LeaseGpu& gpu : lease.gpus) {
+      if (!gpu.driver_limit_bytes) continue;
+      text += fmt::format("{}{} of GPU {}", separator, to_string(*gpu.driver_limit_bytes),
+                          label_of(gpu));
+      separator = ", ";
+    }
+    text += "\n";
+  }
+  if (lease.limited_group) {
+    text += fmt::format("  somebody else has set a limit of the driver, which counts: {}\n",
+                        display_text(*lease.limited_group, 300));
+  }
+  return text;
+}
+
 std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Request>& requests,
                           WallTime now) {
   std::string text =
@@ -100,6 +124,7 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
     text += fmt::format("  has its GPUs at least until {}, when a booking of them begins\n",
                         clock_text(*lease.leaves, now));
   }
+  text += enforcement_lines(lease);
   for (const proto::Request& request : requests) {
     const std::vector<std::string> planned = planned_names(request);
     const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const auto& gpu) {

@@ -153,6 +153,32 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   EXPECT_THAT(explain_text(*of_nobody, {request()}, 1000, kNow), HasSubstr("nothing"));
 }
 
+TEST(Explain, SaysWhoEnforcesALimit) {
+  Explained what;
+  proto::Lease lease;
+  lease.lease_id = {3};
+  lease.user = "bob";
+  lease.uid = 1001;
+  lease.since = kNow - 5min;
+  lease.gpus = {{.index = 1}};
+  lease.enforced_by = proto::Enforcer::kLibrary;
+  what.status.leases = {lease};
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow), Not(HasSubstr("enforced")));
+  what.status.leases[0].not_by_driver = "it has no control group of its own";
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow),
+              HasSubstr("  its limit is enforced by the library alone: it has no control group of "
+                        "its own\n"));
+  what.status.leases[0].not_by_driver.reset();
+  what.status.leases[0].enforced_by = proto::Enforcer::kLibraryAndDriver;
+  what.status.leases[0].gpus[0].driver_limit_bytes = gib(2);
+  what.status.leases[0].limited_group = "/sys/fs/cgroup/a";
+  EXPECT_THAT(
+      explain_text(what, {}, 1001, kNow),
+      HasSubstr("  its limit is enforced by the library and the driver, which lets its command "
+                "have 2 GiB of GPU 1\n"
+                "  somebody else has set a limit of the driver, which counts: /sys/fs/cgroup/a\n"));
+}
+
 TEST(Explain, ShowsTheRemedyUnderEachRequest) {
   auto chosen = explained({request().request_id, {}, 0}, {request()}, {}, {});
   ASSERT_TRUE(chosen);

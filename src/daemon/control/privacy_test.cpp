@@ -72,6 +72,15 @@ class PrivacyTest : public FakeWorldTest,
                       return ContainerFiles{{"secret-web", "secret-image"}, 0};
                     },
                 .wall_clock = [this] { return wall(); }}),
+        driver_limits({.loop = loop,
+                       .config = config,
+                       .gpus = gpus,
+                       .tables = world.tables,
+                       .processes = processes,
+                       .make_probe = {},
+                       .end = {},
+                       .on_change = {},
+                       .file = {}}),
         views({.config = config,
                .processes = processes,
                .gpus = gpus,
@@ -84,6 +93,7 @@ class PrivacyTest : public FakeWorldTest,
                .users = world.users,
                .watch = keeper,
                .turns = turns,
+               .driver_limits = driver_limits,
                .states = world.states,
                .loop = loop,
                .wall_clock = [this] { return wall(); }}),
@@ -228,6 +238,7 @@ class PrivacyTest : public FakeWorldTest,
   SwapTenants swap;
   TenantServer tenants;
   WatchKeeper keeper;
+  DriverLimits driver_limits;
   Views views;
   ControlMethods methods;
   LeaseId id;

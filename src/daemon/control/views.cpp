@@ -123,6 +123,15 @@ proto::LeaseGpu Views::lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid
   return shown;
 }
 
+void Views::show_enforcement(const LeaseEntry& entry, proto::Lease& lease) const {
+  if (entry.lease.exclusive()) return;
+  const DriverLimits& driver = parts_.driver_limits;
+  lease.enforced_by =
+      driver.limits(entry) ? proto::Enforcer::kLibraryAndDriver : proto::Enforcer::kLibrary;
+  if (std::string why = driver.why_not(entry); !why.empty()) lease.not_by_driver = std::move(why);
+  for (proto::LeaseGpu& gpu : lease.gpus) gpu.driver_limit_bytes = driver.limit_of(entry, gpu.uuid);
+}
+
 proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   proto::Lease lease;
   lease.lease_id = entry.lease.id;
@@ -151,7 +160,11 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
     lease.gpus.push_back(lease_gpu(entry.lease.id, share, pids));
   }
   lease.processes = static_cast<int>(pids.size());
+  show_enforcement(entry, lease);
   if (!sees_all(viewer, entry.lease.uid)) return lease;
+  if (std::string group = parts_.driver_limits.others_group(entry); !group.empty()) {
+    lease.limited_group = std::move(group);
+  }
   if (!entry.lease.name.empty()) lease.name = entry.lease.name;
   if (entry.lease.kind == LeaseKind::kPod) lease.allocation = entry.ticket;
   if (entry.main) lease.pid = entry.main->pid();

@@ -12,6 +12,7 @@
 #include "daemon/leases/queue_order.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
+#include "daemon/watch/driver_limits.h"
 #include "daemon/watch/watch_keeper.h"
 #include "lease/grant_book.h"
 #include "proto/methods.h"
@@ -40,6 +41,7 @@ class Views {
     const Users& users;
     const WatchKeeper& watch;
     const TurnKeeper& turns;
+    const DriverLimits& driver_limits;
     const GpuStates& states;
     const ports::EventLoop& loop;
     std::function<WallTime()> wall_clock;
@@ -80,6 +82,8 @@ class Views {
   proto::Gpu gpu(const GpuEntry& entry) const;
   // Adds the lease's processes on that GPU to `pids`.
   proto::LeaseGpu lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const;
+  // Adds who enforces the lease's limit.
+  void show_enforcement(const LeaseEntry& entry, proto::Lease& lease) const;
   bool is_on_instance(pid_t pid, const GpuEntry& whole) const;
   proto::Finding finding(const watch::Finding& found, uid_t viewer) const;
   std::optional<proto::Container> container_of(pid_t pid) const;

@@ -1,0 +1,104 @@
+// enforcement = "auto" or "driver": the driver limits the memory of slices beside libgpurota, by
+// the control groups of their commands (docs/design/driver-limits.md). State thread only; a worker
+// asks the driver.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/lease_tables.h"
+#include "daemon/watch/limit_setter.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+#include "sys/worker.h"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// For doctor.
+struct DriverLimitsReport {
+  bool required = false;              // enforcement = "driver"
+  int slices = 0;                     // leases with a limit that take no turns
+  int limited = 0;                    // of them, by the driver as well
+  std::vector<std::string> problems;  // a sentence each; the library alone enforces limits there
+  std::vector<std::string> others;    // limits that somebody else has set
+  std::string daemon_in;              // the limited control group that gpurotad is in; empty: none
+};
+
+class DriverLimits {
+ public:
+  // Between two readings of the limits, by which those that others set are seen.
+  static constexpr Duration kPeriod = std::chrono::seconds(10);
+
+  // All must outlive the DriverLimits.
+  struct Parts {
+    ports::EventLoop& loop;
+    const config::Config& config;
+    const GpuTable& gpus;
+    const LeaseTables& tables;
+    ports::Processes& processes;
+    std::function<std::shared_ptr<ports::GpuProbe>()> make_probe;
+    std::function<void(LeaseId, const std::string& why)> end;
+    std::function<void()> on_change;  // of what the functions below answer
+    std::string file;                 // as of a LimitSetter
+  };
+
+  explicit DriverLimits(Parts parts) : parts_(std::move(parts)) {}
+
+  // Takes over what the last daemon has set, and removes what is not wanted. Waits for the driver,
+  // for a moment. Call once, after the leases have been restored.
+  void start();
+  // The configuration or the GPUs have changed.
+  void refresh();
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+  // An error for a new slice that the driver cannot limit, where the site requires that.
+  Result<void> check_new(const Lease& lease);
+
+  // The most that the driver lets the lease's command have of a GPU, contexts included, whether
+  // gpurota or somebody else has set that. Empty: there is no such limit.
+  std::optional<Bytes> limit_of(const LeaseEntry& entry, const GpuUuid& gpu) const;
+  // Whether the driver limits the lease on all its GPUs.
+  bool limits(const LeaseEntry& entry) const;
+  // Why it does not: a sentence's end. Empty: it does, or should not.
+  std::string why_not(const LeaseEntry& entry) const;
+  // The control group with the limit that counts for the lease, if it is not gpurota's. Empty:
+  // none.
+  std::string others_group(const LeaseEntry& entry) const;
+  // Whether the driver has yet to answer about the last change.
+  bool is_asking() const { return running_; }
+  // Empty: enforcement = "library".
+  std::optional<DriverLimitsReport> report() const;
+
+ private:
+  bool is_on() const { return parts_.config.enforcement != config::Enforcement::kLibrary; }
+  const LimitFound* find(const LeaseEntry& entry, const GpuUuid& gpu) const;
+  std::string why_no_gpu(const LeaseGpu& share) const;
+  LimitSetter::Wanted wanted() const;
+  std::vector<GpuInfo> limited_gpus() const;
+  void run(bool wait);
+  void on_round(LimitRound round);
+  void warn_once();
+  void end_unlimited();
+  void schedule();
+
+  Parts parts_;
+  bool started_ = false;
+  bool running_ = false;
+  bool again_ = false;  // something has changed since the round began
+  bool asked_ = false;  // the driver has answered once
+  LimitRound last_;
+  std::set<LeaseId> required_;  // made while the site required the driver's limit
+  std::string told_;            // the last trouble that was logged
+  std::shared_ptr<LimitSetter> setter_;
+  std::unique_ptr<sys::Worker> worker_;
+  ports::EventLoop::SourcePtr timer_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,191 @@
+#include "daemon/watch/driver_limits.h"
+
+#include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
+#include "testing/fake_gpu_probe.h"
+#include "testing/memory_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using config::Enforcement;
+using testing::FakeGpuProbe;
+using ::testing::HasSubstr;
+using testing::MemoryStore;
+
+class DriverLimitsTest : public FakeWorldTest {
+ protected:
+  DriverLimitsTest() {
+    probe->add_gpu(gib(24));
+    probe->set_has_limits(true);
+    processes.cgroups().put(::getpid(), "/daemon", 0);
+    world.on_lease = [this](const LeaseEntry& entry, bool gone) {
+      limits.on_lease_change(entry, gone);
+    };
+    world.check_new = [this](const Lease& lease) { return limits.check_new(lease); };
+  }
+  void begin(Enforcement enforcement) {
+    config.enforcement = enforcement;
+    limits.start();
+    settle();
+  }
+  // Until the driver has been asked for the last change.
+  void settle() {
+    EXPECT_TRUE(loop.run_until([this] {
+      loop.run_until_idle();
+      return !limits.is_asking();
+    }));
+  }
+  static AcquireRequest slice(Bytes memory) {
+    AcquireRequest request;
+    request.uid = 1000;
+    request.placement.memory = SizeSpec{memory, 0};
+    return request;
+  }
+  LeaseId make(AcquireRequest request) {
+    request.process = processes.id_of(processes.spawn());
+    holder = request.process.pid;
+    return (*world.queue.acquire(request))->lease.id;
+  }
+  std::string start(LeaseId id) {
+    const auto group = world.leases.start(id, processes.spawn({.parent = holder}), false);
+    settle();
+    return group && *group ? **group : "";
+  }
+  const LeaseEntry& entry(LeaseId id) { return *world.tables.find(id); }
+
+  MemoryStore store;
+  lease::GrantBook grants;
+  std::shared_ptr<FakeGpuProbe> probe = std::make_shared<FakeGpuProbe>();
+  LeaseWorld world{loop, store, processes, gpus, grants, config, [] { return WallTime(1s); }};
+  std::map<LeaseId, std::string> ended;
+  int changes = 0;
+  DriverLimits limits{{.loop = loop,
+                       .config = config,
+                       .gpus = gpus,
+                       .tables = world.tables,
+                       .processes = processes,
+                       .make_probe = [this] { return probe; },
+                       .end =
+                           [this](LeaseId id, const std::string& why) {
+                             ended[id] = why;
+                             world.leases.end(id, EndCause::kReleased, why);
+                           },
+                       .on_change = [this] { ++changes; },
+                       .file = {}}};
+  pid_t holder = 0;
+};
+
+TEST_F(DriverLimitsTest, ByDefaultTheDriverIsNotAsked) {
+  limits.start();
+  const LeaseId id = make(slice(gib(2)));
+  const std::string group = start(id);
+  EXPECT_EQ(probe->group_limit(kGpu, group), std::nullopt);
+  EXPECT_FALSE(limits.limits(entry(id)));
+  EXPECT_EQ(limits.why_not(entry(id)), "");
+  EXPECT_FALSE(limits.report());
+}
+
+TEST_F(DriverLimitsTest, ASliceGetsALimitAndLosesItWithTheSetting) {
+  begin(Enforcement::kAuto);
+  const LeaseId id = make(slice(gib(2)));
+  EXPECT_EQ(limits.why_not(entry(id)), "its command has not started");
+  const std::string group = start(id);
+  EXPECT_EQ(probe->group_limit(kGpu, group), driver_limit(gib(2), gib(24)));
+  EXPECT_TRUE(limits.limits(entry(id)));
+  EXPECT_EQ(limits.report()->limited, 1);
+  config.enforcement = Enforcement::kLibrary;
+  limits.refresh();
+  settle();
+  EXPECT_EQ(probe->group_limit(kGpu, group), std::nullopt);
+}
+
+TEST_F(DriverLimitsTest, TheLimitFollowsTheLease) {
+  begin(Enforcement::kAuto);
+  const LeaseId id = make(slice(gib(2)));
+  const std::string group = start(id);
+  Lease changed = entry(id).lease;
+  changed.gpus[0].limit = gib(4);
+  ASSERT_TRUE(world.leases.change(changed));
+  settle();
+  EXPECT_EQ(probe->group_limit(kGpu, group), driver_limit(gib(4), gib(24)));
+}
+
+TEST_F(DriverLimitsTest, TurnsGetNone) {
+  begin(Enforcement::kAuto);
+  AcquireRequest request = slice(gib(2));
+  request.placement.swap = true;
+  const LeaseId id = make(request);
+  const std::string group = start(id);
+  EXPECT_EQ(probe->group_limit(kGpu, group), std::nullopt);
+  EXPECT_THAT(limits.why_not(entry(id)), HasSubstr("takes turns"));
+}
+
+TEST_F(DriverLimitsTest, SaysWhyThereIsNone) {
+  begin(Enforcement::kAuto);
+  processes.cgroups().set_available(false);
+  const LeaseId id = make(slice(gib(2)));
+  start(id);
+  EXPECT_EQ(limits.why_not(entry(id)), "it has no control group of its own");
+  EXPECT_TRUE(ended.empty());
+}
+
+TEST_F(DriverLimitsTest, AnOlderDriverChangesNothingUnlessTheLimitIsRequired) {
+  probe->set_has_limits(false);
+  begin(Enforcement::kAuto);
+  const LeaseId id = make(slice(gib(2)));
+  start(id);
+  EXPECT_EQ(limits.why_not(entry(id)), "no memory limits");
+  EXPECT_EQ(limits.report()->problems.size(), 1U);
+  config.enforcement = Enforcement::kDriver;
+  limits.refresh();
+  settle();
+  EXPECT_TRUE(ended.empty());  // it was there before
+  AcquireRequest request = slice(gib(2));
+  request.process = processes.id_of(processes.spawn());
+  EXPECT_FALSE(world.queue.acquire(request));
+}
+
+TEST_F(DriverLimitsTest, ARequiredLimitThatCannotBeSetEndsTheLease) {
+  begin(Enforcement::kDriver);
+  probe->set_limit_error(Error{Code::kDenied, 0, "Insufficient Permissions"});
+  const LeaseId id = make(slice(gib(2)));
+  start(id);
+  EXPECT_THAT(ended[id], HasSubstr("Insufficient Permissions"));
+  processes.cgroups().set_available(false);
+  const LeaseId other = make(slice(gib(2)));
+  start(other);
+  EXPECT_THAT(ended[other], HasSubstr("no control group"));
+}
+
+TEST_F(DriverLimitsTest, WhereTheLimitIsRequiredAReservationIsRefusedAndAWholeGpuIsNot) {
+  begin(Enforcement::kDriver);
+  AcquireRequest request = slice(gib(2));
+  request.kind = LeaseKind::kReservation;
+  request.lasts = 1h;
+  EXPECT_FALSE(world.queue.acquire(request));
+  AcquireRequest whole;
+  whole.uid = 1000;
+  EXPECT_NE(make(whole), LeaseId());
+}
+
+TEST_F(DriverLimitsTest, LimitsOfOthersAreSeenAndReported) {
+  begin(Enforcement::kAuto);
+  const LeaseId id = make(slice(gib(2)));
+  const std::string group = start(id);
+  probe->set_group_limit(kGpu, group, gib(1));
+  loop.advance(DriverLimits::kPeriod);
+  settle();
+  EXPECT_EQ(limits.limit_of(entry(id), kGpu), gib(1));
+  EXPECT_EQ(limits.others_group(entry(id)), group);
+  EXPECT_EQ(limits.report()->others.size(), 1U);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,77 @@
+// Sets and removes the driver's own memory limits of control groups (docs/design/driver-limits.md).
+//
+// A limit that this daemon, or one before it, has not set is never changed. A file has the limits
+// that were set, each of which is written there before the driver is asked, so that a daemon that
+// is killed leaves no limit that the next one does not know. Used by one job of a worker at a time;
+// blocks as long as the driver does.
+#pragma once
+
+#include "core/gpu.h"
+#include "ports/gpu_probe.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// A control group, by its directory, on one GPU.
+struct LimitPlace {
+  std::string group;
+  GpuUuid gpu;
+  auto operator<=>(const LimitPlace&) const = default;
+};
+
+// The driver's hard limit for a lease with this limit on a GPU of this size: higher by a sixteenth
+// of the limit and at least 512 MiB. The driver counts what it loads late (code, stacks), which
+// libgpurota cannot refuse, and nothing may fail that fits without the driver's limit.
+Bytes driver_limit(Bytes limit, Bytes memory);
+
+// The limit that the driver enforces at one place.
+struct LimitFound {
+  std::optional<Bytes> hard;     // empty: nothing
+  std::string others_group{};    // somebody else set it, for this group; empty: it is gpurota's
+  std::optional<Error> error{};  // why gpurota's limit is not set
+};
+
+struct LimitRound {
+  std::map<LimitPlace, LimitFound> found;      // at each place that was asked for
+  std::map<GpuUuid, std::string> unsupported;  // why the driver has no limits there
+  std::vector<std::string> problems;           // limits that could not be removed; of the file
+  std::optional<LimitPlace> daemon_in;         // the daemon itself is in this limited group
+};
+
+class LimitSetter {
+ public:
+  // `file`: empty: what was set is lost with the daemon.
+  LimitSetter(std::shared_ptr<ports::GpuProbe> probe, std::string file)
+      : probe_(std::move(probe)), file_(std::move(file)) {}
+
+  using Wanted = std::map<LimitPlace, Bytes>;
+  // Sets what is wanted, and removes all else that gpurota has set. `own_group`: the daemon's;
+  // empty: none.
+  LimitRound carry_out(const Wanted& wanted, const std::vector<GpuInfo>& gpus,
+                       const std::string& own_group);
+
+ private:
+  using Values = std::set<Bytes>;
+  void load(LimitRound& round);
+  void save(LimitRound& round);
+  void remove(const LimitPlace& place, const GpuInfo& gpu, LimitRound& round);
+  LimitFound settle(const LimitPlace& place, Bytes hard, const GpuInfo& gpu, LimitRound& round);
+  Result<void> set(const LimitPlace& place, Bytes hard, const GpuInfo& gpu, LimitRound& round);
+  void examine(const GpuInfo& gpu, const std::string& own_group, LimitRound& round);
+  // The smallest limit of the groups above `group`, and whose it is.
+  std::optional<std::pair<Bytes, std::string>> above(const GpuInfo& gpu, std::string group) const;
+
+  std::shared_ptr<ports::GpuProbe> probe_;
+  std::string file_;
+  bool loaded_ = false;
+  // The limits that gpurota has set, or was about to set when it was killed.
+  std::map<LimitPlace, Values> own_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,144 @@
+#include "daemon/watch/limit_setter.h"
+
+#include "testing/fake_gpu_probe.h"
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using testing::FakeGpuProbe;
+using testing::TempDir;
+
+class LimitSetterTest : public ::testing::Test {
+ protected:
+  LimitSetterTest() {
+    gpus.push_back(probe->add_gpu(gib(24)));
+    probe->set_has_limits(true);
+  }
+  LimitRound carry_out(const LimitSetter::Wanted& wanted) {
+    return setter.carry_out(wanted, gpus, "/top/daemon");
+  }
+  // As after the daemon was killed.
+  LimitRound next_carries_out(const LimitSetter::Wanted& wanted) {
+    return LimitSetter(probe, dir.file("limits")).carry_out(wanted, gpus, "/top/daemon");
+  }
+  LimitPlace place(const std::string& of) const { return {of, gpus[0].uuid}; }
+  std::optional<Bytes> limit(const std::string& of) const {
+    return probe->group_limit(gpus[0].uuid, of);
+  }
+
+  TempDir dir;
+  std::shared_ptr<FakeGpuProbe> probe = std::make_shared<FakeGpuProbe>();
+  std::vector<GpuInfo> gpus;
+  LimitSetter setter{probe, dir.file("limits")};
+  const std::string group = "/top/user/gpurota-L1-7";
+};
+
+TEST(DriverLimit, LeavesRoomForWhatTheDriverLoadsLate) {
+  EXPECT_EQ(driver_limit(gib(1), gib(24)), gib(1) + mib(512));
+  EXPECT_EQ(driver_limit(gib(16), gib(24)), gib(17));
+  EXPECT_EQ(driver_limit(gib(24), gib(24)), gib(24));
+  EXPECT_EQ(driver_limit(Bytes(gib(1).count() + 1), gib(24)), gib(1) + mib(514));
+}
+
+TEST_F(LimitSetterTest, SetsFollowsAndRemoves) {
+  EXPECT_EQ(carry_out({{place(group), gib(2)}}).found.at(place(group)).hard, gib(2));
+  EXPECT_EQ(limit(group), gib(2));
+  EXPECT_EQ(carry_out({{place(group), gib(3)}}).found.at(place(group)).hard, gib(3));
+  EXPECT_EQ(limit(group), gib(3));
+  EXPECT_TRUE(carry_out({}).found.empty());
+  EXPECT_EQ(limit(group), std::nullopt);
+}
+
+TEST_F(LimitSetterTest, SetsNothingTwice) {
+  for (int i = 0; i < 3; ++i) carry_out({{place(group), gib(2)}});
+  next_carries_out({{place(group), gib(2)}});
+  EXPECT_EQ(probe->limits_set(), 1);
+  for (int i = 0; i < 3; ++i) next_carries_out({});
+  EXPECT_EQ(probe->limits_set(), 2);
+}
+
+TEST_F(LimitSetterTest, ADaemonThatWasKilledLeavesItsLimitsToTheNext) {
+  carry_out({{place(group), gib(2)}});
+  EXPECT_EQ(next_carries_out({{place(group), gib(3)}}).found.at(place(group)).others_group, "");
+  EXPECT_EQ(limit(group), gib(3));
+  next_carries_out({});
+  EXPECT_EQ(limit(group), std::nullopt);
+}
+
+// The file has the limit before the driver has it.
+TEST_F(LimitSetterTest, ADaemonThatWasKilledWhileItSetALimitIsKnownToHaveDoneSo) {
+  probe->set_limit_error(Error{Code::kInternal, 0, "killed"});
+  carry_out({{place(group), gib(2)}});
+  probe->set_limit_error({});
+  probe->set_group_limit(gpus[0].uuid, group, gib(2));
+  next_carries_out({});
+  EXPECT_EQ(limit(group), std::nullopt);
+}
+
+TEST_F(LimitSetterTest, ALimitOfSomebodyElseStaysAndCounts) {
+  probe->set_group_limit(gpus[0].uuid, group, gib(5));
+  const LimitFound found = carry_out({{place(group), gib(2)}}).found.at(place(group));
+  EXPECT_EQ(found.hard, gib(5));
+  EXPECT_EQ(found.others_group, group);
+  carry_out({});
+  EXPECT_EQ(limit(group), gib(5));
+  EXPECT_EQ(probe->limits_set(), 0);
+}
+
+TEST_F(LimitSetterTest, ALimitThatSomebodyElseHasChangedIsTheirs) {
+  carry_out({{place(group), gib(2)}});
+  probe->set_group_limit(gpus[0].uuid, group, gib(1));
+  EXPECT_EQ(carry_out({{place(group), gib(2)}}).found.at(place(group)).others_group, group);
+  carry_out({});
+  EXPECT_EQ(limit(group), gib(1));
+}
+
+// Where the driver does not nest limits, one below a smaller one would lift it.
+TEST_F(LimitSetterTest, UnderASmallerLimitOfAGroupAboveNoneIsSet) {
+  carry_out({{place(group), gib(4)}});
+  probe->set_group_limit(gpus[0].uuid, "/top", gib(3));
+  const LimitFound found = carry_out({{place(group), gib(4)}}).found.at(place(group));
+  EXPECT_EQ(found.hard, gib(3));
+  EXPECT_EQ(found.others_group, "/top");
+  EXPECT_EQ(limit(group), std::nullopt);
+  EXPECT_EQ(limit("/top"), gib(3));
+  EXPECT_EQ(carry_out({{place(group), gib(2)}}).found.at(place(group)).hard, gib(2));
+}
+
+TEST_F(LimitSetterTest, AnOddAnswerIsAnErrorOfThatPlaceOnly) {
+  probe->set_limit_error(Error{Code::kDenied, 0, "Insufficient Permissions"});
+  const LimitFound found = carry_out({{place(group), gib(2)}}).found.at(place(group));
+  EXPECT_EQ(found.hard, std::nullopt);
+  ASSERT_TRUE(found.error);
+  EXPECT_EQ(found.error->code, Code::kDenied);
+  probe->set_limit_error({});
+  EXPECT_EQ(carry_out({{place(group), gib(2)}}).found.at(place(group)).hard, gib(2));
+}
+
+TEST_F(LimitSetterTest, ALimitThatCannotBeRemovedIsAProblemUntilItsGroupIsGone) {
+  carry_out({{place(group), gib(2)}});
+  probe->set_limit_error(Error{Code::kUnavailable, 0, "Unknown Error"});
+  EXPECT_EQ(carry_out({}).problems.size(), 1U);
+  EXPECT_EQ(next_carries_out({}).problems.size(), 1U);
+  probe->set_limit_error(Error{Code::kGone, 0, "Not Found"});
+  EXPECT_TRUE(next_carries_out({}).problems.empty());
+}
+
+TEST_F(LimitSetterTest, SaysWhereTheDriverHasNoLimitsAndWhetherTheDaemonIsUnderOne) {
+  EXPECT_FALSE(carry_out({}).daemon_in);
+  probe->set_group_limit(gpus[0].uuid, "/top", gib(3));
+  EXPECT_EQ(carry_out({}).daemon_in, place("/top"));
+  probe->set_has_limits(false);
+  EXPECT_EQ(carry_out({}).unsupported.at(gpus[0].uuid), "no memory limits");
+}
+
+TEST_F(LimitSetterTest, AFileThatCannotBeReadIsAProblem) {
+  testing::write_file(dir.file("limits"), "something else\n");
+  EXPECT_EQ(carry_out({}).problems.size(), 1U);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,193 @@
+#!/usr/bin/env bats
+# The driver's own memory limits, beside the library's: programs that evade the library are refused
+# by the driver. The control groups are simulated (cgroup_tree.c), so these cases run anywhere.
+#
+# machine: demo-r615
+
+load helpers
+
+PAST=$E2E_PAST_LIBRARY
+LIMITS=$BATS_TEST_DIRNAME/driver_limits.py
+
+setup() {
+  [ -e "${E2E_CGROUP_TREE:-}" ] || skip "needs what the build has made"
+  TREE=$GPUROTA_SIM_DIR/cgroup
+  rm -rf "$TREE"
+  mkdir "$TREE"
+  make_folders
+  # shellcheck disable=SC2034 # start_daemon reads it
+  DAEMON[1]="LD_PRELOAD=${E2E_LOOP_GUARD:-}:$E2E_CGROUP_TREE"
+}
+
+teardown() {
+  end_test
+  rm -rf "$TREE"
+}
+
+enforce() {
+  printf 'enforcement = "%s"\n[watch]\nnot_limited = "report"\n' "$1" >gpurota.toml
+  start_daemon
+}
+
+lease() { holds "len(leases) == 1 and ($(printf '(lambda l: %s)(leases[0])' "$1"))"; }
+by_driver() { lease 'l["enforced_by"] == "library_and_driver"'; }
+# The hard limit in MiB of a control group, by default of the only one below the tree.
+limit() { python3 "$LIMITS" get "${1:-$(group)}"; }
+group() { find "$TREE" -name 'gpurota-*' -type d | head -n 1; }
+no_group() { [ -z "$(group)" ]; }
+
+# evade HOW MIB: the command of a program that the library does not see, and that wants so much.
+evade() {
+  case $1 in
+  unloaded) EVASION=(env -u LD_PRELOAD "$PROGRAM" hold "$2") ;;
+  emptied) EVASION=(env -i "GPUROTA_SIM_DIR=$GPUROTA_SIM_DIR" "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" \
+    "E2E_DIR=$E2E_DIR" "$PROGRAM" hold "$2") ;;
+  loader) EVASION=("$PAST" "$2") ;;
+  child) EVASION=(sh -c "env -u LD_PRELOAD setsid '$PROGRAM' hold $2 & wait \$!") ;;
+  esac
+}
+
+# in_user_group COMMAND…: below a group that is not gpurota's.
+in_user_group() {
+  mkdir "$TREE/user"
+  echo "$BASHPID" >"$TREE/user/cgroup.procs"
+  exec "$@"
+}
+
+@test "by default the library alone enforces limits, and who evades it is not refused" {
+  printf '[watch]\nnot_limited = "report"\n' >gpurota.toml
+  start_daemon
+  for how in unloaded emptied loader child; do
+    evade "$how" 2000
+    in_background "$how" gpurota run --gpu-ids 0 --memory 1G -- "${EVASION[@]}"
+    wait_until says "$how" holding
+    lease 'l["enforced_by"] == "library" and not l.get("not_by_driver")'
+    [ "$(limit)" = none ]
+    gpurota release --all
+    wait_until no_leases
+  done
+  lacks 'driver limits' <(gpurota doctor || true)
+}
+
+@test "under auto and driver, programs that evade the library are refused by the driver" {
+  for mode in auto driver; do
+    enforce "$mode"
+    for how in unloaded emptied loader child; do
+      # Up to the limit they are served, as the driver sees no evasion.
+      evade "$how" 700
+      in_background "$how" gpurota run --gpu-ids 0 --memory 1G -- "${EVASION[@]}"
+      wait_until says "$how" holding
+      wait_until by_driver
+      lease 'l["gpus"][0]["driver_limit_bytes"] == 1536 << 20'
+      gpurota release --all
+      wait_until no_leases
+      evade "$how" 2000
+      run gpurota run --gpu-ids 0 --memory 1G -- "${EVASION[@]}"
+      [ "$status" != 0 ]
+      [[ "$output" != *holding* ]]
+      wait_until no_leases
+    done
+    wait_until no_group
+    stop_daemon
+  done
+}
+
+@test "a program with the library is refused by the library, at its limit and not before" {
+  enforce auto
+  in_background greedy gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" greedy 64
+  wait_until says greedy 'goes on with'
+  wait_until by_driver
+  refused=$(sed -n 's/^refused at \([0-9]*\) MiB.*/\1/p' greedy)
+  gpurota release --all
+  wait_until no_leases
+  stop_daemon
+  : >gpurota.toml
+  start_daemon
+  in_background before gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" greedy 64
+  wait_until says before 'goes on with'
+  [ "$refused" = "$(sed -n 's/^refused at \([0-9]*\) MiB.*/\1/p' before)" ]
+}
+
+@test "the driver's limit follows the lease, ends with the setting, and is shown" {
+  enforce auto
+  in_background held gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 100
+  wait_until says held holding
+  wait_until by_driver
+  [ "$(limit)" = 1536 ]
+  gpurota update L1 --memory 3G
+  wait_until lease 'l["gpus"][0].get("driver_limit_bytes") == 3584 << 20'
+  [ "$(limit)" = 3584 ]
+  gpurota explain L1 | grep 'by the library and the driver, which lets its command have 3.5 GiB'
+  gpurota doctor | grep 'experimental: the driver limits 1 of 1 slice beside libgpurota'
+  printf 'enforcement = "library"\n' >gpurota.toml
+  gpurota reload
+  wait_until lease 'l["enforced_by"] == "library"'
+  [ "$(limit)" = none ]
+  [ ! -e run/driver-limits ]
+}
+
+@test "a daemon that is killed leaves limits to the next one, also of leases that have ended" {
+  enforce auto
+  in_background first gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 100
+  wait_until says first holding
+  wait_until by_driver
+  kill_daemon
+  start_daemon
+  wait_until by_driver
+  lease 'not l.get("limited_group")'
+  [ "$(limit)" = 1536 ]
+  # A group that is left behind, as where it could not be removed.
+  kill_daemon
+  mkdir "$TREE/gpurota-L9-1"
+  python3 "$LIMITS" set "$TREE/gpurota-L9-1" 1536
+  local known
+  known=$(grep "^GPU-" run/driver-limits)
+  echo "${known% *} $TREE/gpurota-L9-1" >>run/driver-limits
+  start_daemon
+  wait_until by_driver
+  [ "$(limit "$TREE/gpurota-L9-1")" = none ]
+  rmdir "$TREE/gpurota-L9-1"
+  gpurota release --all
+  wait_until no_leases
+  wait_until no_group
+}
+
+@test "a limit that somebody else has set stays, counts and is shown" {
+  enforce auto
+  in_background held in_user_group gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 100
+  wait_until says held holding
+  wait_until by_driver
+  [ "$(limit)" = 1536 ]
+  python3 "$LIMITS" set "$TREE/user" 900
+  gpurota update L1 --memory 2G
+  wait_until lease 'l.get("limited_group") == "'"$TREE/user"'"'
+  lease 'l["gpus"][0]["driver_limit_bytes"] == 900 << 20'
+  [ "$(limit)" = none ]
+  gpurota explain L1 | grep "somebody else has set a limit of the driver, which counts: $TREE/user"
+  gpurota doctor | grep "somebody else has set a limit: 900 MiB on GPU 0 for $TREE/user"
+  gpurota release --all
+  wait_until no_leases
+  [ "$(limit "$TREE/user")" = 900 ]
+}
+
+@test "swap leases get no limit of the driver, and whole GPUs neither" {
+  enforce driver
+  in_background swap gpurota run --gpu-ids 0 --swap --memory 2G -- "$PROGRAM" hold 1000
+  wait_until says swap holding
+  lease 'l["enforced_by"] == "library" and "takes turns" in l["not_by_driver"]'
+  [ "$(limit)" = none ]
+  gpurota release --all
+  wait_until no_leases
+  in_background whole gpurota run --gpu-ids 0 -- "$PROGRAM" hold 3000
+  wait_until says whole holding
+  lease 'l.get("enforced_by") is None'
+}
+
+@test "a slice that the driver cannot limit is refused where the site requires that" {
+  enforce driver
+  run gpurota reserve --memory 1G --for 1h
+  [ "$status" != 0 ]
+  [[ "$output" == *"the driver cannot limit this lease, which the site requires"* ]]
+  [[ "$output" == *"a reservation has no control group of its own"* ]]
+  no_leases
+}
