@@ -59,7 +59,7 @@ struct Loaded {
 
   std::size_t mistake_count() const { return mistakes.size() + more_mistakes; }
   // Where `key` is written, or else the place of the nearest section around it. An empty place: no
-  // file has the key.
+  // file has the key or such a section.
   Place place_of(std::string_view key) const;
 };
 

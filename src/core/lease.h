@@ -67,8 +67,9 @@ struct Lease {
   std::string note;                  // untrusted bytes
   std::vector<std::string> command;  // untrusted bytes
   EndWarning warning{};              // for its programs
-  std::optional<WallTime> leaves{};  // expected by then, for a booking; empty: not expected
-  bool warned = false;               // about `ends` or `leaves`, whichever comes first
+  // When it leaves for a booking, at the earliest; empty: it is not known to leave.
+  std::optional<WallTime> leaves{};
+  bool warned = false;  // about `ends` or `leaves`, whichever comes first
 
   bool exclusive() const { return !gpus.empty() && !gpus.front().limit; }
   bool swap() const { return !gpus.empty() && gpus.front().swap; }

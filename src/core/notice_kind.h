@@ -22,7 +22,8 @@ enum class NoticeKind {
   kRequestCancelled,  // another user has removed a request from the queue, or cancelled a booking
   kBeginsSoon,        // a booking begins soon
   kBegun,             // a booking has begun: it is a reservation now
-  kLeavesSoon,        // a lease without a time limit leaves when a booking of its GPUs is used
+  // A lease without a time limit leaves when a booking of its GPUs is used, which may be soon.
+  kLeavesSoon,
   kCannotBegin,  // the time of a booking has come, or comes soon, and its GPUs are not available
   kTest,         // gpurota notify --test
 };

@@ -47,8 +47,8 @@ std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vect
 bool makes_way(std::vector<Candidate> candidates, std::size_t current, const FreeGpu& gpu);
 
 // How long running fillers need not leave for a filler whose last run failed. The time begins with
-// one stay and doubles with each failure in a row. The time is bounded, because what the filler
-// lacked may be available again.
+// one stay, at least ten minutes, and doubles with each failure in a row. The time is bounded by a
+// day or one stay, whichever is more, because what the filler lacked may be available again.
 Duration passed_over_for(int failures, Duration longest_stay);
 
 }  // namespace gpurota::filler

@@ -156,7 +156,8 @@ class Account {
   // False: the request has to wait; else its answer is in `actions`.
   bool answer(Waiting& waiting, TimePoint now, GrantActions& actions);
   void recall_all(GrantActions& actions);
-  // Whether all slack of other tenants has been recalled for the request; else recalls more.
+  // Whether all slack of the tenants, also of the one that asks, has been recalled for the request;
+  // else recalls more.
   bool recalled(Waiting& waiting, TimePoint now, GrantActions& actions);
   GrantReply grant(const GrowRequest& request, TimePoint now);
   // Memory that is charged now, but that the next samples may show as free: what dead tenants held,

@@ -99,7 +99,7 @@ Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
 // lease without a limit, or with one above what a turn can have, gets what slices leave, but at
 // least half of the GPU.
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
-// `slices`: the memory that is promised to slices at that time.
+// `slices`: the memory that is promised to slices when the share is made.
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);
 // The memory that other leases need for what they cannot move (contexts, modules), beside one lease
 // that has all it may.

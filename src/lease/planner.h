@@ -104,7 +104,8 @@ class Planner {
   Plans plans_ = Plans::kAll;
   std::vector<GpuPlan> gpus_;
   QueueDecision decision_;
-  std::map<GpuUuid, std::pair<RequestId, std::string>> kept_for_;  // first of each GPU
+  // By GPU: the first request for which the GPU is kept.
+  std::map<GpuUuid, std::pair<RequestId, std::string>> kept_for_;
   std::vector<const Request*> unfit_;  // beyond kMaxPlanned; they fit nowhere now
 };
 

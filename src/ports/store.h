@@ -71,7 +71,7 @@ struct StoredLease {
   std::optional<RequestId> booking{};                  // the booking it was before it began
   std::optional<WallTime> unused_since{};  // of a booking that nobody has used: its begin
   EndWarning warning{};
-  std::optional<WallTime> leaves{};  // when it must leave for a booking
+  std::optional<WallTime> leaves{};  // for a booking, at the earliest; as in Lease
   bool warned = false;
   bool operator==(const StoredLease&) const = default;
 };

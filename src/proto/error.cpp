@@ -10,6 +10,7 @@ struct Pair {
   std::string_view name;
 };
 // A name is converted to the code of its first pair, and a code to the name of its first pair.
+// kMalformed is never on the wire, so kInternal is sent as kFailed.
 constexpr Pair kPairs[] = {
     {Code::kInvalid, kInvalidRequest},
     {Code::kInvalid, kInvalidParameter},

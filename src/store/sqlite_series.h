@@ -2,7 +2,7 @@
 // ports/series_store.h: for a worker thread.
 //
 // A damaged file is renamed (history.db.damaged, in place of an earlier one) and a new one begun. A
-// file of a newer gpurota is left alone. Damage to this file never affects the leases' database.
+// file of a newer gpurota is left alone. Neither ever affects the leases' database.
 #pragma once
 
 #include "ports/series_store.h"

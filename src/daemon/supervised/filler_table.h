@@ -39,10 +39,11 @@ struct FillerWishes {
 struct FillerEntry : Supervised {
   FillerWishes wishes;
   bool paused = false;
-  std::string paused_by;        // "by root (administrator)", and why; empty: by its owner
-  bool removed = false;         // dropped as soon as it is on no GPU
-  std::vector<GpuUuid> places;  // where it has ever been; a position here is a run's number
-  int failures = 0;             // runs in a row that ended by themselves too soon or with an error
+  std::string paused_by;  // "by root (administrator)", and why; empty: by its owner
+  bool removed = false;   // dropped as soon as it is on no GPU
+  // The GPUs on which it has ever been. run_at() makes a run's number of a position here.
+  std::vector<GpuUuid> places;
+  int failures = 0;  // runs in a row that ended by themselves too soon or with an error
   std::optional<TimePoint> retry_at;
   std::string problem;    // how the last run ended by itself, if not well
   TimePoint failed_at{};  // when that run ended

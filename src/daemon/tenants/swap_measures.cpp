@@ -15,7 +15,7 @@ constexpr Duration kDoubtLasts = std::chrono::hours(1);
 constexpr std::size_t kMostDoubted = 4096;
 
 // Whether a difference of `apart` contradicts a report of `said`: it is at least half of that, and
-// more than programs need not report.
+// at least kUnreported.
 bool contradicts(Bytes apart, Bytes said) {
   return apart >= std::max(Bytes(said.count() / 2), kUnreported);
 }

@@ -67,8 +67,8 @@ class TurnKeeper final : public TurnNeeds {
   // Whether the lease can be made. An error: a swap lease could never be resident beside the wired
   // memory of others, or host memory has no room for its oversize part.
   Result<void> check_new(const Lease& lease) const;
-  // Takes over the leases of the last daemon. Call once, at the start. No turn is decided before
-  // `until`.
+  // Takes over the leases of the last daemon. Call once, at the start. If one of them is a swap
+  // lease, nothing is decided before `until`: neither turns nor requests for memory.
   void restore(TimePoint until);
   void on_lease_change(const LeaseEntry& entry, bool gone);
   // Whether the process may have been a tenant of the lease under the last daemon: both are older

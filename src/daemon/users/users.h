@@ -82,8 +82,8 @@ class Users final : public UserGroups {
   const access::Who& device_users() const { return names_.devices; }
   // The user of containers.owner; nothing: none is named, or there is no such account.
   const std::optional<uid_t>& container_owner() const { return names_.container_owner; }
-  // For any user, connected or not. Nothing until the account database, which this queries, has
-  // answered.
+  // By name, the primary group first; for any user, connected or not. Nothing until the account
+  // database, which this queries, has answered.
   std::optional<std::vector<std::string>> group_names(uid_t uid) override;
   // Asks the account database; `done` is called on the loop, when it has answered and
   // is_administrator() knows it, too.

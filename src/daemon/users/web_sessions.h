@@ -76,8 +76,9 @@ class WebSessions {
   Result<std::string> make_link(uid_t uid);
   // The user whom the link would sign in. The link stays valid.
   Result<uid_t> user_of_link(uid_t server, std::string_view secret);
-  // Signs in the user of the link. The link is used up, even after an error. `server`: the uid of
-  // the program that serves the page.
+  // Signs in the user of the link, which is then used up, even if the session cannot be opened. A
+  // wrong secret or another server does not use it up. `server`: the uid of the program that serves
+  // the page.
   Result<Opened> sign_in(uid_t server, std::string_view secret, std::string from);
   // Signs in a user whom the server has authenticated.
   Result<Opened> sign_in_by_proxy(uid_t server, uid_t uid, std::string from);

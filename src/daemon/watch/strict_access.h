@@ -37,7 +37,7 @@ struct AccessReport {
   std::size_t files = 0;  // under strict access
   // Errors in reading or setting device files, and GPUs whose device file is unknown or missing.
   std::vector<std::string> problems;
-  std::uint64_t undone = 0;                // how many changes by others were undone
+  std::uint64_t undone = 0;                // changes by others, since strict access is on
   std::string last_undone;                 // the file, and the change
   std::string unfenced;                    // as LeaseFences::trouble()
   std::optional<mode_t> helper_mode;       // that nvidia-modprobe sets, which any user can run
