@@ -1,5 +1,5 @@
 // Strict access: who may open which of the driver's device files (docs/design/strict-access.md).
-// Pure; StrictAccess of the daemon carries it out.
+// Pure: only computes the rights, which StrictAccess of the daemon sets.
 //
 // Two kinds of files are managed: one for each GPU (nvidia0), and two for each MIG instance
 // (nvidia-caps/nvidia-cap30). All others (nvidiactl, nvidia-uvm, nvidia-modeset, the capabilities

@@ -182,7 +182,7 @@ struct Containers {
   bool cdi = false;                     // describe leases as devices
   std::string cdi_folder = "/run/cdi";  // absolute, in memory
   // The account that owns automatic leases in containers of root's engine, whatever users the
-  // containers have inside. Empty: those users own them.
+  // containers have inside. Empty: the users in the containers own the leases.
   std::string owner;
 
   bool operator==(const Containers&) const = default;
@@ -208,7 +208,7 @@ struct Config {
   Privacy privacy = Privacy::kOwner;
   Enforcement enforcement = Enforcement::kLibrary;
   // Use without a lease up to this does not take a GPU out of service (a desktop, a monitor). Zero:
-  // any process does.
+  // any process takes the GPU out of service.
   Bytes unreserved_threshold = gib(1);
   // On a GPU without memory of its own (unified memory): the part of the machine's memory that
   // leases leave free.

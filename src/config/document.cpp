@@ -8,8 +8,8 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/impl/preprocessor.h>
 // toml++ 3.3 asserts that a key begins with a valid character, also for "[.a]", before its parser
-// returns an error. Without assertions it tells some compilers that nothing else is possible. In
-// every build the parser must decide.
+// returns an error. Without assertions toml++ lets some compilers assume that the condition is
+// always true. Turn off assertions and assumptions: in every build the parser must find the error.
 #undef TOML_ASSERT
 #undef TOML_ASSUME
 #undef TOML_ASSERT_ASSUME
@@ -29,7 +29,8 @@
 namespace gpurota::config {
 namespace {
 
-// A key a.a.a… becomes that many nested tables. The limit keeps them from overflowing the stack.
+// A key a.a.a… becomes that many nested tables. The limit keeps nested tables from overflowing the
+// stack.
 constexpr std::size_t kLongestLine = 16384;
 // No setting is nested deeper.
 constexpr int kDeepest = 16;

@@ -1,5 +1,5 @@
 // The users and groups that a configuration names: all of them, and those unknown to the machine.
-// Pure: the caller looks them up, because a lookup may take as long as a name service does.
+// Pure: the caller looks up the accounts, because a lookup may take as long as a name service does.
 #pragma once
 
 #include "config/loaded.h"

@@ -32,8 +32,8 @@ bool is_one_line(const std::string& text) {
                       [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-// A secret is never shown, neither to people who may see the configuration nor in the log. Its hash
-// shows that it has changed.
+// A secret is never shown, neither to people who may see the configuration nor in the log. The hash
+// of a secret shows whether the secret has changed.
 std::string secret_text(const std::string& secret) {
   if (secret.empty()) return "";
   return fmt::format("(secret, {:04x})", std::hash<std::string>()(secret) & 0xffff);

@@ -31,7 +31,7 @@ std::string_view warning_signal_name(int signal);
 // says what to write.
 Result<EndWarning> make_end_warning(std::int64_t seconds, const std::optional<std::string>& signal);
 
-// Returns `now` with the arguments that have a value in place of its own.
+// Returns `now`, changed by those arguments that have a value.
 Result<EndWarning> changed_end_warning(const EndWarning& now, std::optional<std::int64_t> seconds,
                                        const std::optional<std::string>& signal);
 

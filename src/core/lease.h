@@ -24,7 +24,7 @@ struct LeaseGpu {
   GpuUuid uuid;
   std::optional<Bytes> limit;       // empty: the whole GPU, exclusively
   std::optional<Bytes> soft_limit;  // never above the limit
-  bool swap = false;                // the limit is not reserved: swap leases take turns with it
+  bool swap = false;                // the limit is not reserved: swap leases use the GPU in turns
   Bytes oversize{};  // of swap: how much beyond the limit it may have, in host memory
   // The highest limit that it has had, if the limit has been lowered: what was granted under the
   // highest one may still be held.
@@ -40,7 +40,8 @@ enum class LeaseState { kActive, kEnding, kExpired };
 // `filler`: anybody who needs the GPU. The other kinds are made by parts of gpurota, and end with
 // the job, pod or Slurm job that they were made for.
 enum class LeaseKind { kRun, kReservation, kJob, kFiller, kPod, kSlurm };
-// Whether no process holds it, so that the end of a process does not end it.
+// Whether leases of this kind are held by no process, so that the end of a process does not end
+// them.
 constexpr bool stands_alone(LeaseKind kind) {
   return kind == LeaseKind::kReservation || kind == LeaseKind::kPod;
 }

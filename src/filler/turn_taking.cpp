@@ -73,8 +73,8 @@ bool TurnTaking::observe(const Sight& sight, TimePoint now) {
   const bool is_on = state_ == State::kOn || state_ == State::kLeaving;
   const Why there = who_is_there(sight, rules_, is_on);
   if (there != Why::kNobody) {
-    // Load or memory that may be the last filler's delays the next one, but does not reset the idle
-    // time.
+    // Load or memory that the last filler may have caused delays the next filler, but does not
+    // reset the idle time.
     const bool lingers = there == Why::kHidden ||
                          (there == Why::kLoad && off_since_ && now - *off_since_ < kLoadLingers);
     if (!lingers) idle_since_.reset();

@@ -39,10 +39,10 @@ struct Rules {
 // The state of the GPU as seen by the daemon. Not foreign: desktop and ignored processes, fillers
 // and the processes that fillers start.
 struct Sight {
-  bool in_service = true;  // NVML answers for it, and it may be used
-  bool leased = false;     // a lease other than a filler's has it
-  bool wanted = false;     // a request's turn has come, or it is kept for a request
-  bool foreign = false;    // a process of no lease is on it
+  bool in_service = true;  // NVML answers for the GPU, and the GPU may be used
+  bool leased = false;     // a lease other than a filler's has the GPU
+  bool wanted = false;     // a request's turn has come, or the GPU is kept for a request
+  bool foreign = false;    // a process of no lease is on the GPU
   bool hidden = false;     // much memory that no listed process has; only while no filler is on
   int load_percent = 0;    // only while no filler is on
 };

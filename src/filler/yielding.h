@@ -36,7 +36,7 @@ class Eviction {
   struct Rules {
     Duration drain{std::chrono::seconds(2)};   // for its work to end: the filler's grace
     Duration stall{std::chrono::seconds(15)};  // the longest time without progress
-    Duration settle{std::chrono::seconds(1)};  // the driver may count more than is left this long
+    Duration settle{std::chrono::seconds(1)};  // how long the driver may count more than is left
   };
   struct Sight {
     bool on_hold = false;          // a daemon that has just started gives no orders yet

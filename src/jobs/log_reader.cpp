@@ -68,8 +68,8 @@ std::size_t unfinished(std::string_view text) {
   return 0;
 }
 
-// Leaves an incomplete character at the end to the next read. `last`: bytes that the part has of
-// the file in which it ends.
+// Leaves an incomplete character at the end to the next read. `last`: how many bytes of the part
+// come from the file in which the part ends.
 void cut_unfinished(LogPart* part, std::size_t last) {
   const std::size_t rest = unfinished(part->text);
   if (rest > last) return;
@@ -131,7 +131,7 @@ Result<LogPart> read_once(LogFile& a, LogFile& b, LogCursor from, std::size_t mo
     part.text += text;
     part.next.offset += last = text.size();
     if (newest || part.text.size() >= most) break;
-    // The older file grows no more.
+    // The older file no longer grows.
     part.next = {halves.newer.number, kLogHeaderBytes};
   }
   cut_unfinished(&part, last);

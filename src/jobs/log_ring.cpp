@@ -16,7 +16,7 @@ std::string header_of(std::uint64_t number) {
   return fmt::format("{}{:0{}}\n", kMagic, number, kDigits);
 }
 
-// 0: this is no whole header.
+// 0: this is not a whole header.
 std::uint64_t parse_header(std::string_view text) {
   if (text.size() != kHeader || !text.starts_with(kMagic) || text.back() != '\n') return 0;
   std::uint64_t number = 0;

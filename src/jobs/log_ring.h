@@ -67,8 +67,8 @@ class LogRing {
   std::size_t current_ = 0;
   std::uint64_t half_;
   std::uint64_t dropped_ = 0;
-  bool in_line_ = false;      // the last byte written was no newline
-  bool interrupted_ = false;  // and the rest of its line has been lost
+  bool in_line_ = false;      // the last byte written was not a newline
+  bool interrupted_ = false;  // and the rest of that line has been lost
 };
 
 // The number of a log file; 0 if its first line is not whole. For log_reader.h.

@@ -41,9 +41,9 @@ struct JobSpec {
   bool operator==(const JobSpec&) const = default;
 };
 
-// kInvalid, with what to write instead. Options cannot choose what is executed, as administrators
-// may change them in jobs of others: the option '--' would begin the command, and another daemon
-// could name libraries to load.
+// kInvalid, with what to write instead. Administrators may change the options of other users' jobs,
+// so options must not choose what is executed: '--' would begin the command, and the daemon of
+// another --runtime-dir could name libraries to load.
 Result<void> check_spec(const JobSpec& spec);
 
 // The spec of one item of an array, with its index in GPUROTA_ARRAY_INDEX.
@@ -86,8 +86,8 @@ Result<KeeperReport> decode_report(std::string_view text);
 // Files in the directory of one job. The keeper gets the path of this directory.
 inline constexpr const char* kOrdersFile = "orders";
 inline constexpr const char* kReportFile = "report";
-// Exists from before a start is noted until the keeper has its lock, so that a run that never began
-// can be started again.
+// Exists from before the start of a run is stored until the keeper has its lock, so that a run that
+// never began can be started again.
 inline constexpr const char* kUnbegunFile = "unbegun";
 // Locked by the keeper while it lives, so that a run is never started twice.
 inline constexpr const char* kLockFile = "lock";

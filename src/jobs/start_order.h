@@ -1,5 +1,5 @@
 // An order in which each job comes after the jobs that it names, and else in the order of adding.
-// Used for starts at boot (--boot-after), and to find circles in chains (chain.h). Pure.
+// Used for starts at boot (--boot-after), and to find cycles in chains (chain.h). Pure.
 #pragma once
 
 #include "base/result.h"
@@ -14,8 +14,8 @@ struct Ordered {
   std::vector<std::string> after;  // names; a name without a job counts as absent
 };
 
-// Indices into `jobs`, which are in the order in which they were added. kInvalid, with the names in
-// their circle, where jobs wait for each other. `option`: the option that names the jobs.
+// Indices into `jobs`, which are in the order in which they were added. kInvalid: jobs wait for
+// each other in a cycle, whose names are in the message. `option`: the option that names the jobs.
 Result<std::vector<std::size_t>> start_order(const std::vector<Ordered>& jobs,
                                              const char* option = "--boot-after");
 

@@ -32,8 +32,8 @@ struct Policy {
   Duration grace = std::chrono::seconds(10);
 };
 
-// The part of a job's life that is stored, and outlives the daemon. Times of `TimePoint` hold
-// within one boot.
+// The part of a job's life that is stored, and outlives the daemon. Times of type `TimePoint` are
+// valid only within one boot.
 struct JobState {
   Phase phase = Phase::kStopped;
   int failures = 0;     // failed runs in a row; decides the pause before the next start
@@ -117,8 +117,8 @@ class Supervision {
 
   // A new daemon in the same boot: the run still runs, or (kWaiting, kBackingOff) there was none.
   Actions on_adopted(Moment now);
-  // A new daemon in the same boot finds that the last one only noted the start, or that the run
-  // found no daemon to ask for its lease.
+  // A new daemon in the same boot finds that the run never began: the last daemon only stored the
+  // start, or the run found no daemon to ask for its lease.
   Actions on_never_began(Moment now);
   // A new boot: a job that ran or waited is started again. Call for jobs in the order of
   // start_order().

@@ -162,7 +162,7 @@ void Account::recall_all(GrantActions& actions) {
   awaited_.clear();
   ++round_;
   round_brought_ = false;
-  // Also the tenant that asks: its other threads may have freed memory since it returned its
+  // Ask the requesting tenant, too: its other threads may have freed memory since it returned its
   // headroom.
   for (const auto& [tenant, holder] : holders_) {
     if (!holder.connected || holder.dead || holder.granted.is_zero()) continue;

@@ -95,7 +95,7 @@ class Account {
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
   struct SharedNow {
     Bytes of_tenant;      // of its grant: memory that other processes may have, too
-    Bytes counted_again;  // by all tenants together, beyond once for each memory
+    Bytes counted_again;  // of all tenants: the part that counts memory again
     Bytes adopted;        // imported just now: the lease is already charged for it
   };
   void set_shared(TenantId tenant, const SharedNow& now);
@@ -106,7 +106,7 @@ class Account {
   // Sets the memory of the lease's processes that are not tenants (static loaders, cleared
   // environments).
   void set_outsiders(Bytes held) { outsiders_ = held; }
-  // `highest`: the limit before it was lowered, if it was: up to that may have been granted.
+  // `highest`: the limit before it was lowered, if it was lowered; that much may have been granted.
   void set_limit(Bytes limit, Bytes highest = {}) {
     limit_ = limit;
     most_ = std::max(limit, highest);
@@ -138,7 +138,7 @@ class Account {
     int contexts = 0;
     std::optional<Bytes> overhead;  // of its contexts; nothing while they are not measured
     bool settled =
-        true;  // not dead with memory to come back, and with no context that nobody has seen yet
+        true;  // false: dead with memory to come back, or a context has not been measured yet
   };
   Holding holding(TenantId tenant) const;
   bool has_dead() const;
@@ -167,13 +167,13 @@ class Account {
 
   Bytes limit_, most_;
   Bytes outsiders_;
-  Bytes counted_again_;  // shared memory: what the grants count beyond once
+  Bytes counted_again_;  // the part of the grants that counts shared memory again
   std::map<TenantId, AccountHolder> holders_;
   std::deque<Waiting> waiting_;
   std::set<TenantId> awaited_;  // not yet answered in the current round
   std::uint32_t round_ = 0;
-  std::size_t round_size_ = 0;  // how many tenants were asked in it
-  bool round_brought_ = false;  // something was returned in it
+  std::size_t round_size_ = 0;  // how many tenants were asked in the current round
+  bool round_brought_ = false;  // something was returned in the current round
   TimePoint held_until_{};
   SoftLimit soft_;
 };

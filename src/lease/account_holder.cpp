@@ -24,9 +24,9 @@ std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
     settle(reading);
     return std::nullopt;
   }
-  // A tenant is quiet while it waits for a new context to be measured: this figure is exact. For a
-  // tenant that came with contexts the figure is too low, as for any busy one; later samples raise
-  // it.
+  // A tenant neither allocates nor frees memory while it waits for a new context to be measured, so
+  // this figure is exact. For a tenant that came with contexts the figure is too low, as for any
+  // busy tenant; later samples raise it.
   unmeasured = false;
   window.clear();
   overhead = is_busy ? std::max(overhead, reading.beside)
@@ -60,9 +60,9 @@ void AccountHolder::settle(const Reading& reading) {
     most = std::max(most, other.most_beside);
     imports = imports || other.beside != other.most_beside;
   }
-  // Without imports the two bounds are equal. With imports the overhead lies between them, because
-  // drivers differ in which process they show imported memory for; the overhead changes only if it
-  // is outside the bounds. A sample may have come while an import began or ended.
+  // Without imports the two bounds are equal. With imports the overhead lies between the bounds,
+  // because drivers differ in which process they show imported memory for. The overhead changes
+  // only if it is outside the bounds. A sample may have come while an import began or ended.
   if (!imports) most = least;
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }

@@ -1,6 +1,6 @@
-// Bookings: GPUs that are promised to a user from a given time on. Decides whether they can be
-// promised, on which GPUs a booking begins when its time has come and who leaves for it, and which
-// changes of a lease bookings forbid. Pure.
+// Bookings: GPUs that are promised to a user from a given time on. Decides whether GPUs can be
+// promised, and which changes of a lease are refused because of a booking. When the time of a
+// booking has come, decides on which GPUs the booking begins and which leases leave for it. Pure.
 //
 // A booking is a use of its GPUs that the planner knows of. A lease with a stated end gets only
 // what the booking does not need. A lease without a stated end may still be there when the booking
@@ -36,8 +36,9 @@ struct Beginning {
   std::vector<LeaseGpu> gpus{};     // the GPUs on which it begins now
   std::vector<LeaseId> evict{};     // else fillers that must end first
   std::vector<LeaseId> move_out{};  // or must be moved to host memory first
-  // Or leases without a stated end, which leave if the booking is used, and else continue. Those in
-  // `leaving` end. The leases in `aside` are moved to host memory for as long as the booking lasts.
+  // Or leases without a stated end, which continue unless the booking is used. The leases in
+  // `leaving` then end. The leases in `aside` are then moved to host memory for as long as the
+  // booking lasts.
   std::vector<LeaseId> leaving{};
   std::vector<LeaseId> aside{};
   std::optional<Reason> why{};  // why it has to wait for something else

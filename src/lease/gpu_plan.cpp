@@ -42,7 +42,7 @@ void GpuPlan::add_turns() {
     turns.push_back(use);
   }
   // Memory that the other leases cannot move must fit beside the largest lease and, when that one
-  // has ended, beside the next largest. So it is added to each.
+  // has ended, beside the next largest. So that memory is added to each swap lease.
   const Bytes beside = room_->swap_needed - largest;
   if (beside.is_zero()) return;
   for (GpuTimeline::Use& use : turns) {
@@ -59,7 +59,8 @@ GpuTimeline::Share GpuPlan::size_of(const Request& request) const {
 bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Against against) const {
   const Bytes capacity = capacity_for(request.placement, *room_);
   const GpuTimeline::Share share = size_of(request);
-  // Beside what the swap leases there cannot move; for a later time nobody knows that.
+  // Whether the request fits beside what the swap leases there cannot move. For a later time that
+  // is not known.
   const bool beside = !share.swap || from > now_ ||
                       timeline_.slices(from, from + kAnyMoment, against) + *share.bytes <=
                           capacity - room_->swap_wired;

@@ -50,7 +50,7 @@ class GpuPlan {
   // all of it.
   std::optional<Bytes> taken(const Request& request, WallTime from, WallTime until,
                              Against against) const;
-  // The most of it that slices alone take at once within [from, until).
+  // The most that slices alone take at once within [from, until) of what the request could have.
   Bytes slices(const Request& request, WallTime from, WallTime until, Against against) const;
   // From when on the request could have its share forever; kNever: unknown.
   WallTime free_from(const Request& request) const;

@@ -30,8 +30,8 @@ bool GpuTimeline::Sums::leave(const Share& share, Bytes capacity) const {
 template <class Visit>
 void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against,
                                   Visit visit) const {
-  // Sums grow only where a use begins. So it is enough to check these times, and first the
-  // beginning, which decides most cases.
+  // Sums grow only where a use begins, so it is enough to check these times. Check `from` first,
+  // because it decides most cases.
   for (std::size_t i = 0; i <= uses_.size(); ++i) {
     const WallTime at = i == 0 ? from : uses_[i - 1].from;
     if (at >= until || (i > 0 && at <= from)) continue;

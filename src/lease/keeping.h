@@ -1,8 +1,8 @@
 // How long free GPUs are kept for requests that cannot use them yet. Pure.
 //
 // A large request could never start if every request for one GPU took each GPU that becomes free,
-// so the GPUs that it will need are kept for it. But those GPUs would stand idle without limit if
-// the request also waits for a GPU whose lease has no end. So two times are measured: the time in
+// so the GPUs that it will need are kept for it. But kept GPUs would stand idle without limit if
+// the request also waited for a GPU whose lease has no end. So two times are measured: the time in
 // which each request could have run if nobody else had waited, and the time for which each GPU was
 // kept from such a request. A request that could have run for `most` ignores the plans of others,
 // and so does anybody on a GPU that has been kept for `most`. The clocks belong to the blocked

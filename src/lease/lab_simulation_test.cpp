@@ -105,8 +105,8 @@ class LabSimulation {
     queue_.push_back(std::move(request));
   }
 
-  // If all ends are known: all requests before it run one after the other, each for as long as it
-  // may.
+  // When the request starts at the latest if all ends are known: all requests before it then run
+  // one after the other, each until its enforced end.
   WallTime bound_now(const Request& request) const {
     WallTime last = now_;
     for (const Running& running : running_) {
@@ -354,7 +354,7 @@ class LabSimulation {
       return would_fit(request, room, leases, at, fillers);
     }));
   }
-  // On an idle machine in which nothing is broken.
+  // How many GPUs fit the request on an idle machine in which nothing is broken.
   int fitting_ever(const Request& request) const {
     const auto fits = [&](const GpuRoom& room) {
       const bool large =

@@ -1,5 +1,6 @@
 // Decides about leases that hold more than their soft limit, or more than a lowered hard limit.
-// Pure: one sample of one GPU in, warnings and leases to stop out. Used on the state thread.
+// Pure: takes one sample of one GPU, and returns warnings and the leases to stop. Used on the state
+// thread.
 //
 // A lease gets one warning each time that it goes above its soft limit. Where the site stops such
 // leases, each gets its grace period. If several have used theirs up, the one of lowest priority

@@ -22,7 +22,8 @@ Bytes foreign_use(const PlacementRequest& request, const GpuRoom& room) {
   return own == room.unreserved_by.end() ? room.unreserved_use : room.unreserved_use - own->second;
 }
 
-// Memory of no listed process that is not use without a lease.
+// Describes memory in use that no listed process has and that does not count as use without a
+// lease.
 std::string hidden_text(const GpuRoom& room) {
   if (!room.is_freeing) return to_string(room.hidden) + " in use that no listed process has";
   return fmt::format("memory of an ended program is being freed ({})", to_string(room.hidden));

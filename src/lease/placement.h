@@ -42,7 +42,7 @@ struct GpuRoom {
   std::string holders;       // "alice (L3, 8 GiB), bob (L4, 8 GiB)": for refusals
   // Memory in use that no listed process has, and that does not count as unreserved use.
   Bytes hidden{};
-  // So much is hidden that it is taken for the memory of an ended program.
+  // Whether `hidden` is so large that it is taken for the memory of an ended program.
   bool is_freeing = false;
 };
 
@@ -101,8 +101,8 @@ Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
 // `slices`: the memory that is promised to slices when the share is made.
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);
-// The memory that other leases need for what they cannot move (contexts, modules), beside one lease
-// that has all it may.
+// The memory to keep for what other leases cannot move (contexts, modules) while one lease has all
+// the memory that it may have.
 Bytes residue_allowance(Bytes capacity);
 
 }  // namespace gpurota::lease

@@ -22,7 +22,7 @@ class Planner {
   // Which waiting requests get plans: all, or those whose start is known.
   enum class Plans { kAll, kKnown };
 
-  // `view` must outlive the planner. The constructor plans nothing of its queue.
+  // `view` must outlive the planner. The constructor plans no request of the queue.
   Planner(const QueueView& view, WallTime now, Plans plans = Plans::kAll);
 
   // Plans the requests of the queue before this place, in order: only the fillers, or all others.

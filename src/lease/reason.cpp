@@ -31,8 +31,8 @@ std::string booking_words(RequestId id, const std::string& user) {
   return fmt::format("{}'s booking {}", display_text(user, 32), to_string(id));
 }
 
-// For one wanted GPU the sentence begins with the GPU. For several it begins with how many are
-// free, and a clause follows.
+// For one wanted GPU the sentence begins with the GPU. For several GPUs the sentence begins with
+// how many are free, and a clause follows.
 struct Sentence {
   std::string gpu;
   std::string counted;  // "3 of 8 GPUs are free for it; "; empty: one GPU is wanted

@@ -49,7 +49,7 @@ struct Request {
   // Set: the lease leaves when a booking is used, so it starts where nothing is booked for this
   // long. Empty: the lease starts where nothing is booked for as long as it lasts.
   std::optional<std::chrono::milliseconds> unbooked_for{};
-  uid_t owner = 0;                     // planned places go round by owner
+  uid_t owner = 0;                     // the planned places are given to each owner in turn
   std::chrono::milliseconds waited{};  // since it arrived
 };
 
@@ -102,7 +102,7 @@ struct NextFree {
   std::string gpu;             // its name for people
   std::optional<WallTime> at;  // empty: unknown
   std::string user;
-  std::optional<LeaseId> lease;  // in the way; with `behind`: that request comes first after it
+  std::optional<LeaseId> lease;  // in the way; `behind` gets the GPU after this lease
   LeaseKind kind = LeaseKind::kRun;
   bool ending = false;
   std::optional<RequestId> behind;
@@ -142,7 +142,7 @@ struct Waiting {
   bool keeps = true;                    // false: others may start on its free GPUs
   std::optional<std::string> way_made;  // its turn has come, and a filler leaves this GPU
   std::string out_of_service;           // not empty: why a GPU that it needs is out of service
-  // For its reason (reason.h).
+  // For the reason of the wait (reason.h).
   int free_now = 0;  // how many of the GPUs it could have now, perhaps not for long enough
   std::optional<FreeUntil> free_until;  // set if free_now is as many as it wants
   std::optional<Crowded> crowded;       // the GPU of `next`

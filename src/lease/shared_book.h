@@ -1,5 +1,5 @@
-// Which memory several processes of a lease share: each is charged for it, but it is one memory and
-// counted once. Pure.
+// Which memory several processes of a lease share: each process is charged for the memory, which is
+// counted only once. Pure.
 //
 // A memory is identified by its key, chosen by the library of its exporter. Part of GrantBook;
 // state thread only.
@@ -23,7 +23,8 @@ using SharedPlace = std::pair<LeaseId, GpuUuid>;
 
 class SharedBook {
  public:
-  // The most shared memories that are recorded for a tenant. Any others are charged to it in full.
+  // The most shared memories that are recorded for a tenant. Further shared memories are charged to
+  // the tenant in full.
   static constexpr std::size_t kMostOfTenant = 4096;
 
   // Adds one charge of the tenant for this memory. False: it is not recorded, because the tenant

@@ -18,7 +18,8 @@ struct SoftLimit {
   bool is_throttled(Bytes charge) const {
     return throttle != Duration::zero() && limit && charge > *limit;
   }
-  // For a throttled request: whether it must wait. The first call sets when its grant may come.
+  // For a throttled request: whether it must wait. The first call sets `until`, the earliest time
+  // of the grant.
   bool has_to_wait(std::optional<TimePoint>& until, TimePoint arrived, TimePoint now) {
     if (!until) until = std::max(arrived + throttle, next_grant);
     if (now < *until) return true;

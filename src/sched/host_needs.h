@@ -13,9 +13,9 @@ class HostNeeds {
  public:
   explicit HostNeeds(const Residency& memory) : memory_(memory) {}
 
-  // The host memory to keep for all that could be evicted at once. A lease counts with its movable
-  // memory, but at most with the GPU's deficit and two pieces. A lease that is put aside counts
-  // with all its movable memory. Memory beyond that counts only if it is evicted or being evicted
+  // The host memory to keep for all that could be evicted at once. For each lease this is its
+  // movable memory, but at most the GPU's deficit and two pieces. For a lease that is put aside it
+  // is all its movable memory. Memory beyond that counts only if it is evicted or being evicted
   // already, perhaps because the deficit was larger before.
   Bytes reserved() const;
   std::map<LeaseId, Bytes> reserved_by_lease() const;  // the same, by lease

@@ -53,7 +53,7 @@ class Residency {
   GpuSlot add_lost_gpu(const GpuUuid& gpu);
   bool is_lost(GpuSlot gpu) const { return gpus_[gpu.value].lost; }
   void set_capacity(GpuSlot gpu, Bytes capacity) { gpus_[gpu.value].capacity = capacity; }
-  // Memory inside the managed capacity that processes hold which are not known as tenants.
+  // Memory inside the managed capacity that is held by processes not known as tenants.
   void set_outsiders(GpuSlot gpu, Bytes bytes) { gpus_[gpu.value].outsiders = bytes; }
   void set_host_budget(Bytes bytes) { host_budget_ = bytes; }
   void set_piece(Bytes bytes) { piece_ = bytes; }
@@ -69,7 +69,8 @@ class Residency {
   // cut.
   void take_over(TenantId tenant, GpuSlot gpu, const TenantMemory& said);
   void remove(TenantId tenant);
-  // All GPU memory of a dead tenant is lingering: the driver will free it. Its host memory is gone.
+  // All GPU memory of a dead tenant is lingering: the driver will free it. The host memory of a
+  // dead tenant is gone.
   void mark_dead(TenantId tenant);
   // The tenant must have been added.
   Holding& at(TenantId tenant, GpuSlot gpu);

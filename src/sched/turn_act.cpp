@@ -91,7 +91,7 @@ void keep_pauses(TurnTable& table, LeaseState& lease) {
 }  // namespace
 
 // Turns begin at once, and end only when all memory has fitted for a while. Otherwise a program
-// that allocates and frees at the border would close and open everybody's gates each time.
+// that allocates and frees near the capacity would close and open everybody's gates each time.
 void update_contention(TurnTable& table) {
   for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
     GpuState& gpu = table.gpus[i];
@@ -150,9 +150,9 @@ void update_budgets(TurnTable& table) {
   }
 }
 
-// A lease of several GPUs needs all of them at once. While the budget of one is spent, priorities
-// count for nothing on the others either. Otherwise the lease would wait until all budgets happen
-// to be spent at the same time.
+// A lease of several GPUs needs all of them at once. While the budget of one of these GPUs is
+// spent, priorities do not count on the lease's other GPUs either. Otherwise the lease would wait
+// until all budgets happen to be spent at the same time.
 void update_spent_budgets(TurnTable& table) {
   for (GpuState& gpu : table.gpus) gpu.spent = gpu.budget.spent();
   for (bool changed = true; changed;) {
@@ -409,10 +409,10 @@ void serve_growth(TurnTable& table, LeaseState& lease, TenantId id, GpuSlot gpu)
 }
 
 // A tenant restores whole blocks of up to a piece, and gives back room into which no block fits. So
-// give room in whole pieces. Give less only if that is all the missing memory and nothing is
-// coming: otherwise a block may be left over that is larger than the rest of the room. A tenant
-// that still moves memory out by an earlier order gets no room, as it would only keep the room from
-// others.
+// give room in whole pieces. Give less than a piece only if the tenant misses no more than that and
+// nothing is coming: otherwise a block may be left over that is larger than the rest of the room. A
+// tenant that still moves memory out by an earlier order gets no room, as it would only keep the
+// room from others.
 void give_room(TurnTable& table, LeaseState& lease, GpuSlot gpu) {
   if (std::find(lease.gpus.begin(), lease.gpus.end(), gpu) == lease.gpus.end()) return;
   for (TenantId id : lease.tenants) {
@@ -430,10 +430,10 @@ void give_room(TurnTable& table, LeaseState& lease, GpuSlot gpu) {
   }
 }
 
-// The tenants whose memory moves out, in order. First those of leases above a soft limit, the
-// lowest priority before others. Then those of leases whose turn is furthest away: leases that want
-// no turn, the longest idle first, then waiting leases, the last in order first. Leases that are
-// entering come last, and only where a lease that is leaving needs their room.
+// The tenants whose memory moves out, in order. Tenants of leases above a soft limit come first,
+// those of the lowest priority before others. Then come the leases whose turn is furthest away:
+// leases that want no turn, the longest idle first, then waiting leases, the last in order first.
+// Leases that are entering come last, and only where a lease that is leaving needs their room.
 std::vector<TenantId> victims(const TurnTable& table, GpuSlot gpu, bool entering_too) {
   std::vector<const LeaseState*> leases;
   for (const auto& [id, lease] : table.leases) {
@@ -461,9 +461,9 @@ std::vector<TenantId> victims(const TurnTable& table, GpuSlot gpu, bool entering
   return tenants;
 }
 
-// Time without an order is not owed. A tenant that gives back one order after another owes the time
-// between them, too, but at most kMostBetween each: in a longer time it may have had a turn of its
-// own.
+// Time without an order is not owed. But a tenant that gives back one order after another also owes
+// the time between two orders. At most kMostBetween counts for each pause: in a longer one the
+// tenant may have had a turn.
 void begin_order(TurnTable& table, TenantId id, GpuSlot gpu) {
   constexpr Duration kMostBetween = std::chrono::minutes(1);
   MoveDebt& debt = table.tenants.at(id).moves[gpu];
@@ -662,8 +662,8 @@ void apply(TurnTable& table, const TenantStatus& event) {
   if (!tenant.answered()) return;
   tenant.busy = event.busy;
   if (!tenant.busy || tenant.gate_open) tenant.undrained = false;
-  // The daemon ended, or the tenant was stopped, while it drained: its kernel may wait for a launch
-  // that waits at the gate.
+  // While the tenant drained, the daemon ended or the tenant was stopped. A kernel of the tenant
+  // may wait for a launch that waits at the gate.
   LeaseState& lease = table.leases.at(tenant.lease);
   if (tenant.undrained && lease.phase == Phase::kApart) close_gates(table, lease);
 }

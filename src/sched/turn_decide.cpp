@@ -329,9 +329,9 @@ void choose_next(TurnTable& table) {
 
 // Two leases may hold one GPU when turns begin there, or when one of them comes to use another GPU.
 // A lease that waits for memory continues, even if it has to leave: its kernels may be unable to
-// end before a thread of its program has that memory. If it cannot leave before it has its memory,
-// the other leases that wait for memory leave, too: the first of them that drains makes room for
-// the others.
+// end before a thread of its program has that memory. If a leaving lease cannot leave before it has
+// its memory, the other leases that wait for memory leave, too: the first lease that drains makes
+// room for the others.
 void resolve_conflicts(TurnTable& table) {
   for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
     if (!table.gpus[i].contended) continue;
@@ -362,8 +362,8 @@ void resolve_conflicts(TurnTable& table) {
 }
 
 // A holder that is still first in order begins a new quantum; nothing moves for that. Where nobody
-// waits no quantum begins anew: a lease that comes later need not wait for the end of another
-// quantum.
+// waits, no quantum begins anew, so that a lease that comes later need not wait for a new quantum
+// to end.
 void renew_quanta(TurnTable& table) {
   const std::vector<LeaseState*> waiting = waiting_in_order(table);
   for (auto& [id, lease] : table.leases) {

@@ -13,8 +13,8 @@ namespace gpurota::sched {
 // The order of leases: soft limits, priorities within their budgets, then the time they have had.
 
 bool is_above_soft(const TurnTable& table, const LeaseState& lease);
-// A lease above its soft limit ranks below all that are not. Leases above their soft limits rank by
-// priority.
+// A lease above its soft limit ranks below all leases that are not above theirs. Leases above their
+// soft limits rank by priority.
 int rank(const LeaseState& lease);
 // While the budget of one of its GPUs is spent, a lease has the lowest rank of all leases.
 int effective_priority(const TurnTable& table, const LeaseState& lease);

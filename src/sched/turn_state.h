@@ -96,8 +96,8 @@ struct LeaseState {
   std::optional<TimePoint> waits_since;  // wants, and has no turn
   Letting letting;
   bool aside = false;     // see Turns::set_aside
-  bool backfill = false;  // holds GPUs that are kept for another lease, until that one can have all
-  bool reported = false;  // its not yielding was reported
+  bool backfill = false;  // uses GPUs kept for another lease, until all GPUs of that lease are free
+  bool reported = false;  // that it does not yield was reported
   std::optional<TimePoint> no_room_since;  // wants, and does not fit beside unmovable memory
   bool no_room_reported = false;
   bool is_held_up = false;  // at the last check: needs memory of processes that cannot answer
@@ -139,7 +139,7 @@ struct GpuState {
   Moved since_switch;    // not yet in a switch; each byte will be in exactly one
   Moved since_entering;  // since a lease last began to enter
   std::deque<SwitchRecord> switches;
-  std::optional<TimePoint> over_since;  // more is used than its capacity
+  std::optional<TimePoint> over_since;  // more of the GPU's memory is used than its capacity
   bool over_reported = false;
 };
 

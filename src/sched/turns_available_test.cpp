@@ -15,7 +15,7 @@ class AvailableTest : public TurnsTest {
     }
     return GrowAnswer::kGranted;  // admitted: it waits for room
   }
-  // With a page less or more than a sum may be apart by rounding.
+  // The available memory is granted and a page more is not. The page covers the rounding of sums.
   void expect_exact(LeaseId lease, TenantId tenant) {
     const Bytes free = turns.available(lease, kGpu0);
     if (!free.is_zero()) {

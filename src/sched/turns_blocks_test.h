@@ -47,7 +47,7 @@ class Cutter {
 
   // A Llama of hidden size 3072 in bf16 as PyTorch asks for it.
   void cut_llama() {
-    for (int i = 0; i < 2; ++i) allocate(5 * 32 + 28);  // words in, words out
+    for (int i = 0; i < 2; ++i) allocate(5 * 32 + 28);  // the input and the output embedding
     for (int layer = 0; !left_.is_zero(); ++layer) {
       for (const std::uint64_t units : {9u, 10u, 9u, 24u, 24u, 24u}) allocate(units);
       if (layer % 8 == 0) allocate(1);

@@ -23,8 +23,8 @@ class Progress : protected Movers {
     still_since_.resize(plan.leases.size(), -1);
   }
 
-  // The movable memory of a lease on a GPU, there or not, with the memory that it has asked for
-  // there; and the memory of all tenants that cannot move.
+  // movable_of() is the movable memory of a lease on a GPU, resident or evicted, with the memory
+  // that the lease has asked for there. fixed_on() is all memory there that cannot be moved.
   Bytes movable_of(std::size_t lease, std::size_t g) const {
     Bytes sum;
     for (const auto& t : tenants_) {
@@ -54,7 +54,8 @@ class Progress : protected Movers {
     return !slot || memory.is_lost(*slot);
   }
 
-  // Whether the lease's memory may lack room, or host memory may lack room for that of others.
+  // Whether there may be too little room for the lease's memory on a GPU, or for evicted memory on
+  // the host.
   bool may_be_stuck(std::size_t lease) const {
     Bytes out;
     for (const auto& t : tenants_) {

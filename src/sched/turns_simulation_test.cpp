@@ -56,8 +56,8 @@ void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
 
 TEST(TurnsSimulation, NoLimitIsExceededAndNoLeaseStarves) { simulate_many(random_plan); }
 
-// A lease that is aside neither has nor gets a turn, and its memory is evicted. Once taken back it
-// waits no longer than others.
+// A lease that is aside neither has nor gets a turn, and its memory is evicted. Once taken back,
+// the lease waits no longer than others.
 TEST(TurnsSimulation, PromisesHoldWhenLeasesArePutAsideAndTakenBack) {
   simulate_many(random_plan_with_asides);
 }
@@ -239,8 +239,8 @@ TEST(TurnsSimulation, AServerThatIsIdleBetweenItsRequestsDoesNotKeepTheTurn) {
 }
 
 // A server with a request every other second, beside a training, on a bus that is slower than
-// assumed. Until the speed is measured, the training's memory is never restored when the next
-// request comes.
+// assumed. Until the speed is measured, each request comes before the training's memory has been
+// restored.
 TEST(TurnsSimulation, FrequentShortTurnsOfAHigherPriorityStarveNoLease) {
   LeasePlan server = busy_lease(1, gib(20), 1);
   server.terms.priority = 10;

@@ -30,8 +30,8 @@ inline constexpr std::array<Shape, 3> kShapes = {{{std::chrono::seconds(1), 900}
 // The most leases in one row: those that were there longest, and among equals the oldest. The limit
 // bounds the size of a row, and so of all rings.
 inline constexpr std::size_t kMostLeases = 32;
-// If the clock is set back by at most this, samples are dropped until it has caught up. If by more,
-// the steps that are now in the future are discarded.
+// If the clock is set back by at most this, samples are dropped until it has caught up. If the
+// clock is set back further, the steps that are now in the future are discarded.
 inline constexpr std::chrono::seconds kPatience{10};
 
 // The most bytes that all rows of a machine with this many GPUs take.
@@ -77,7 +77,7 @@ class Rings {
   std::int64_t last_ = INT64_MIN;  // second of the last sample
 };
 
-// The number of the step in which a time is.
+// The number of the step that contains this time.
 std::int64_t step_of(WallTime time, std::chrono::seconds step);
 // Keeps the leases of a row within kMostLeases.
 void keep_most(std::vector<Entry>& entries);

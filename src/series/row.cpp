@@ -32,7 +32,8 @@ std::size_t number_bytes(std::uint64_t value) {
   return text.size();
 }
 
-// The body of an entry. Its length precedes it, so that it can be skipped.
+// The body of an entry. In a row the length of the body comes first, so that an entry can be
+// skipped.
 std::string body_of(const Entry& entry) {
   const auto rules = rules_of(entry.subject.kind);
   std::string body;

@@ -50,7 +50,7 @@ struct Entry {
 
 // A value above its column's maximum is written as the maximum.
 std::string encode(const std::vector<Entry>& entries);
-// The entries for whose subject `wanted` is true. Damaged data ends the row.
+// The entries with a subject that `wanted` accepts. Damaged data ends the row.
 template <class Wanted>
 std::vector<Entry> decode(std::string_view row, const Wanted& wanted);
 std::vector<Entry> decode(std::string_view row);

@@ -25,7 +25,7 @@ enum class FindingKind {
   kForeignUse,     // a process on a GPU that another user has whole
   kOverLimit,      // a lease holds more than its limit
   kUnused,         // a lease holds a GPU and nothing runs there
-  kNotLimited,     // libgpurota is loaded in a process to limit it, and does not
+  kNotLimited,     // libgpurota is loaded in a process to limit it, but does not limit it
 };
 
 // By severity: each action includes those before it.

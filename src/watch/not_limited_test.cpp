@@ -98,7 +98,7 @@ TEST_F(NotLimitedTest, LaterProcessHasItsOwnTime) {
   EXPECT_EQ(steps[0].targets[0].pid, 11);
 }
 
-// Its pids are of another pid namespace: the same pid is another process here.
+// The driver lists a pid of another pid namespace: the same pid is another process here.
 TEST_F(NotLimitedTest, ProcessIsNotFoundByAPidOfAnotherNamespace) {
   SeenProcess hidden = process(12, std::nullopt, gib(2));
   hidden.gone = true;

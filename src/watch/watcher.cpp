@@ -156,7 +156,8 @@ Watcher::Strays Watcher::sort_out(const Reading& reading, const Policy& policy, 
 void Watcher::add_unreserved(const Reading& reading, const Policy& policy,
                              const std::vector<SeenProcess>& processes, Candidates& out) const {
   const Bytes accounted = sum_of(reading.processes);
-  // Where NVML gives no figures for processes, they have the rest of what is used.
+  // If NVML gives no figures for some processes and the GPU has no lease, the rest of the memory in
+  // use counts as theirs.
   const bool figures = !any_unknown(reading.processes);
   const Bytes rest =
       figures || !reading.leases.empty() ? Bytes() : reading.used.value_or(Bytes()) - accounted;

@@ -142,7 +142,8 @@ class Machine {
     const auto since = silent_.find(process.start_ticks);
     return since != silent_.end() && now_ - since->second >= policy_.silent_patience;
   }
-  // Within its lease, which is within its limit, and limited by the library.
+  // Whether the process keeps the rules: libgpurota limits it and its lease is within its limit, or
+  // the watch ignores it.
   bool is_innocent(const SeenProcess& process, const Reading& reading) const {
     const SeenLease* lease = covering_lease(process, reading);
     if (!lease) return is_ignored(process, policy_);

@@ -397,7 +397,8 @@ void ControlServer::close(Connection& connection) {
 void ControlServer::on_event() {
   if (news_posted_) return;
   news_posted_ = true;
-  // Later: this function may run inside a call, and one pass serves several events.
+  // Post the work, because this function may run inside a call. One pass then serves several
+  // events.
   parts_.loop.post([this, alive = std::weak_ptr<int>(alive_)] {
     if (alive.expired()) return;
     news_posted_ = false;
@@ -424,7 +425,7 @@ void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
 }
 
 void ControlServer::resume_soon(const Connection& connection) {
-  // Later: this function may run inside a call of the same connection.
+  // Post the work, because this function may run inside a call of the same connection.
   parts_.loop.post([this, key = &connection] { resume(key); });
 }
 

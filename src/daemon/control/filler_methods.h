@@ -1,5 +1,5 @@
-// The calls about fillers. Users see and change their own fillers. Administrators see those of all
-// users, and name the user whose fillers they mean. State thread only.
+// The calls about fillers. Users see and change their own fillers. Administrators see the fillers
+// of all users, and name the user whose fillers they mean. State thread only.
 #pragma once
 
 #include "daemon/control/call_context.h"

@@ -196,8 +196,8 @@ class ReportAnswer final : public LongAnswer {
     sums_.add(*rows);
     return std::nullopt;
   }
-  // Adds up the sums with the same name in the report, as of the users of a group. Notes of others
-  // have no key.
+  // Adds up the sums that have the same name in the report, such as those of the users of one
+  // group. Notes of others have no key.
   void name() {
     for (std::size_t i = 0; i < kRowsInAPiece; ++i) {
       auto next = sums_.take();

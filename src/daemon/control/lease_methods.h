@@ -26,8 +26,8 @@ class LeaseMethods final {
   // Keeps how a lease ended, for clients that ask about the lease later.
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
-  // kNotFound: there is no such lease; kDenied: it is somebody else's, and the caller is no
-  // administrator.
+  // kNotFound: there is no such lease; kDenied: the lease is somebody else's, and the caller is not
+  // an administrator.
   Result<const LeaseEntry*> own_lease(const Caller& caller, LeaseId id) const;
   Result<AcquireRequest> request_of(const Caller& caller, const proto::LeaseRequest& wanted) const;
   // kLimit: a request waits for a GPU of the lease, and the update asks for more time or memory.

@@ -90,8 +90,8 @@ class Views {
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
   proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;
-  // Gives the same time for a moment at each call, unless the clock is set, so that clients
-  // recognize an item that is listed again.
+  // Returns the same wall time for the same moment at each call, unless the clock is set. So
+  // clients recognize an item that is listed again.
   WallTime wall_time_of(TimePoint moment) const;
   // NVML's figure, else what libgpurota counts on that GPU. Empty: neither is known.
   std::optional<Bytes> used_by(const GpuProcess& process, const GpuUuid& gpu) const;

@@ -119,8 +119,8 @@ void Sampler::poll_processes(const GpuUuid& gpu, Duration period) {
 void Sampler::poll_processes(Watched& gpu) {
   const auto this_timer = std::move(gpu.poll_timer);
   if (gpu.poll_period <= Duration(0)) return;
-  // No poll during a sample, which shows more. Errors are ignored here: samples report a driver
-  // that hangs.
+  // Skip the poll while a sample is taken, as the sample shows more. Errors are ignored here:
+  // samples report a driver that hangs.
   if (!gpu.sampling && !gpu.polling) {
     gpu.polling = true;
     gpu.worker->run([probe = gpu.probe, info = gpu.info] { return probe->read_compute_pids(info); },

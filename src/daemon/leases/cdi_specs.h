@@ -1,6 +1,7 @@
 // [containers] cdi: specs by which container engines give a container a lease
-// (docs/design/containers.md): a file for each reservation, which its owner and root read, as its
-// token is in it, and one for the device `any`. State thread only.
+// (docs/design/containers.md). Each reservation has a file, which only its owner and root can read,
+// as the file has the token of the reservation. One more file is for the device `any`. State thread
+// only.
 //
 // The folder is in memory, so that the loop's thread writes there itself and a reservation has its
 // device before anybody hears of it. A worker finds the driver's files: at start, after a reload,
@@ -53,7 +54,7 @@ class CdiSpecs final {
 
   // "gpurota.dev/lease=L12"; empty: it has none.
   std::string device_of(LeaseId lease) const;
-  // For doctor: what there is, and what is wrong with it; empty: nothing.
+  // For doctor: which devices there are, and what is wrong with them; empty: nothing.
   std::string describe() const;
   const std::string& trouble() const { return trouble_; }
 

@@ -17,7 +17,7 @@ Result<void> make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail_errno("cannot make " + path, errno);
   }
-  // Whatever our umask is.
+  // mkdir() applies our umask to the mode; chmod() does not.
   if (::chmod(path.c_str(), 0755) != 0) return fail_errno("cannot change " + path, errno);
   return {};
 }
@@ -29,7 +29,7 @@ Result<void> link_socket(const std::string& socket, const std::string& name) {
   if (::link(socket.c_str(), draft.c_str()) != 0 || ::rename(draft.c_str(), name.c_str()) != 0) {
     return fail_errno("cannot link " + socket + " to " + name, errno);
   }
-  (void)::unlink(draft.c_str());  // rename leaves it if both are the same socket already
+  (void)::unlink(draft.c_str());  // rename() leaves the draft if both names are one socket
   return {};
 }
 

@@ -67,7 +67,7 @@ class GpuRooms {
     std::vector<lease::Booked> bookings;
     const Topology& topology;
 
-    // The same with these requests. The Machine and the arguments outlive the view.
+    // The view of this machine with these requests. The Machine and the arguments outlive the view.
     lease::QueueView view(const std::vector<lease::Request>& queue,
                           const lease::Keeping& keeping) const {
       return {queue, rooms, leases, topology, bookings, &keeping};
@@ -76,7 +76,7 @@ class GpuRooms {
   Machine machine() const { return {list(), occupants(), booked(), topology_}; }
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> list() const;
-  // The same if all leases but these had ended, and all programs without a lease.
+  // As list(), if all other leases and all programs without a lease had ended.
   std::vector<lease::GpuRoom> list_with(const std::vector<LeaseId>& only) const;
   std::vector<lease::Occupant> occupants() const;
   // The memory that swap leases may have of the GPU when nobody else is there.

@@ -1,6 +1,7 @@
-// Finds the containers of a lease. A container is in a lease when a process there has said so with
-// the lease's token, and only as far as that process's user goes: a container may have programs of
-// many users (JupyterHub), which must not end with each other's leases. State thread only.
+// Finds the containers of a lease. A container is in a lease when a process there has presented the
+// lease's token. Only processes that the user of that process could end anyway are then in the
+// lease: a container may have programs of many users (JupyterHub), which must not end with each
+// other's leases. State thread only.
 #pragma once
 
 #include "daemon/leases/lease_entry.h"
@@ -12,12 +13,12 @@
 
 namespace gpurota::daemon {
 
-// The most containers that are remembered of a lease; processes in further containers come to the
+// The most containers that are stored for a lease. Processes in further containers are added to the
 // lease one by one.
 inline constexpr std::size_t kMostContainers = 64;
 
-// The container of root's engine that a process is in: the innermost one whose control group nobody
-// but root can have made.
+// The innermost container of the process whose control group only root can have made: a container
+// of an engine that runs as root.
 std::optional<watch::Container> find_roots_container(ports::Processes& processes, pid_t pid);
 
 // The container of this process of the lease, and the process's user there, if the lease does not

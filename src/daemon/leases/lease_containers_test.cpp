@@ -28,7 +28,7 @@ class LeaseContainersTest : public FakeWorldTest {
     ASSERT_TRUE(world->leases.restore());
   }
 
-  // A lease whose command is outside of all containers, unless it is said where.
+  // A lease whose command runs in `cgroup`; empty: outside of all containers.
   LeaseId make_lease(const std::string& cgroup = {}) {
     AcquireRequest request;
     request.uid = 1000;
@@ -68,7 +68,7 @@ TEST_F(LeaseContainersTest, ARestartForgetsNoContainer) {
   restart();
   EXPECT_EQ(owner_of(joined), id);
   EXPECT_EQ(owner_of(spawn_in(kGroup)), id);
-  // After a reboot another container may be meant.
+  // After a reboot another container may have a group of this name.
   processes.set_boot_id("other");
   restart();
   EXPECT_FALSE(owner_of(joined));

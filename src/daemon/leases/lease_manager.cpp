@@ -432,8 +432,9 @@ bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
   if (!any_is_there) return true;
   if (holds_memory(entry.lease.id)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
-  // A waiting request takes all of the GPU at once, so a sample has to show first what the filler
-  // allocated after the last one. Memory that the driver has not taken back then is hidden memory.
+  // A waiting request gets all of the GPU at once. So a new sample must first show what the filler
+  // allocated after the last sample. Memory that the driver has not taken back then is hidden
+  // memory.
   if (!entry.empty_since) entry.empty_since = parts_.loop.now();
   return std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
     const GpuEntry* const gpu = parts_.gpus.find(share.uuid);

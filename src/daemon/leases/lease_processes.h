@@ -48,8 +48,8 @@ class LeaseProcesses {
   void refresh();
   // The processes that live now and could be read.
   std::vector<pid_t> list();
-  // How many of list() do not belong to a container engine, which ends by itself after its
-  // container.
+  // How many processes still live, without those of a container engine: an engine ends by itself
+  // after its container.
   int count_left();
   // Finds the processes again. False also where it is not known: a process that cannot be read may
   // live.

@@ -1,6 +1,6 @@
-// Notices to users about their leases, requests and jobs: a lease ends soon, or somebody else, or a
-// rule of the site, has changed it. Notices appear on the terminals that hold the lease, and are
-// sent by the channels. State thread only.
+// Notices to users about their leases, requests and jobs: a lease ends soon, a job has ended, or
+// another user or a rule of the site has changed one of them. Notices appear on the terminals that
+// hold the lease, and are sent by the channels. State thread only.
 //
 // Users get no notice of their own acts, and none about fillers, which come and go by themselves.
 #pragma once

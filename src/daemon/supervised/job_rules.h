@@ -1,5 +1,5 @@
-// The rules for all jobs of a user together: how many there may be, how long their commands, and
-// which starts after which. Pure.
+// The rules for all jobs of a user together: how many jobs there may be, how long their commands
+// may be, and in which order the jobs start. Pure.
 #pragma once
 
 #include "daemon/supervised/job_entry.h"
@@ -23,13 +23,13 @@ struct WantedJob {
 // The user's job of this name; nullptr: there is none.
 const JobEntry* find_job(const JobEntries& entries, uid_t uid, const std::string& name);
 
-// Whether the user may have these jobs beside the others. A wanted job takes the place of one of
-// the same name.
+// Whether the user may have these jobs beside the others. A wanted job replaces a job of the same
+// name.
 Result<void> check_together(const JobEntries& entries, uid_t uid,
                             const std::vector<WantedJob>& wanted);
 
-// How much disk the logs of the wanted jobs may take, and the logs of the jobs whose place they
-// take.
+// How much disk space the logs of the wanted jobs may take, and the logs of the jobs that these
+// replace.
 struct LogChange {
   std::uint64_t freed = 0, added = 0;  // bytes
 };
@@ -54,8 +54,8 @@ std::vector<std::uint64_t> named_by(const JobEntries& entries, const JobEntry& j
 // The jobs that wait for the end of this job.
 std::vector<std::uint64_t> chained_after(const JobEntries& entries, const JobEntry& job);
 
-// An error: a job is removed with --force only, as it runs (`is_on`), or as jobs other than those
-// in `together` start after it at boot, or wait for it.
+// An error: the job runs (`is_on`), or other jobs start after it at boot or wait for it, so that
+// only --force removes it. Jobs in `together` are no obstacle.
 Result<void> check_removal(const JobEntries& entries, const JobEntry& job, bool is_on,
                            const std::vector<std::uint64_t>& together);
 

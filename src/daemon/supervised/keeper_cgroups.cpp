@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char* kKeeperPrefix = "keeper-";
 constexpr Duration kPace = std::chrono::seconds(1);
-// Longer than the end of a lease may take: the lease's group is below the keeper's.
+// A keeper's group can be removed only after the lease's group below it, so the tries must go on
+// for longer than the end of a lease may take.
 constexpr int kMostTries = 120;
 constexpr int kAtATime = 4;
 
@@ -24,7 +25,7 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 std::string KeeperCgroups::name(const std::string& run) {
   const std::string ours = processes_.cgroups().of(::getpid());
-  // With the time, since another daemon may have a job of this number.
+  // The name contains the time, since another daemon may have a job of this number.
   return ours.empty() ? ours
                       : fmt::format("{}/{}{}{}-{}", ours, ports::kCgroupPrefix, kKeeperPrefix, run,
                                     loop_.now().time_since_epoch().count());

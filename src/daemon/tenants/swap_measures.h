@@ -38,9 +38,9 @@ class SwapMeasures {
   void before_sample(SwapTenant& tenant, const GpuUuid& gpu) const;
   // The sample, which began at `taken`, is over.
   void measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample, TimePoint taken);
-  // Whether a tenant that owes an answer has no work in flight on the GPU: the driver listed it
-  // before, and has listed no memory of it for as long as work may take to end. False for a process
-  // that was never listed, as the list then proves nothing.
+  // Whether a tenant that owes an answer has no work in flight on the GPU. True once the driver has
+  // listed no memory of the process for as long as work may take to end. False for a process that
+  // was never listed, as the list then proves nothing.
   bool has_vanished(const SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
                     TimePoint taken) const;
   // Removes the tenant from the GPU: none of its memory is left there.

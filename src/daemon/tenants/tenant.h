@@ -66,7 +66,7 @@ struct Tenant {
   struct Asked {
     std::uint32_t slot = 0;
     std::uint32_t seq = 0;
-    int patience = 0;  // the most messages that it still waits for
+    int patience = 0;  // the most messages that the answer still waits for
   };
   std::optional<Asked> asked;
 

@@ -8,8 +8,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// How many earlier messages an answer waits for. More than a socket of the default size holds (277
-// small packets): a tenant that always keeps its socket full gets its answer without them.
+// How many earlier messages an answer waits for: more than a socket of the default size holds (277
+// small packets). A tenant that always keeps its socket full gets its answer after this many.
 constexpr int kMostBeforeAnswer = 512;
 
 // A hint, bounded by what was granted.

@@ -16,7 +16,7 @@ namespace {
 constexpr Duration kAllAreBack = std::chrono::seconds(10);
 // How long one piece of an answer about many processes may take.
 constexpr Duration kPieceOfAnswer = std::chrono::microseconds(500);
-// Ancestors that are looked up in a piece. The owner of a process takes two more reads.
+// Ancestors that are looked up in a piece. Finding the owner of a process takes two more reads.
 constexpr std::size_t kReadsInAPiece = 20;
 
 }  // namespace

@@ -85,8 +85,8 @@ class TurnKeeper final : public TurnNeeds {
   void feed(const sched::Event& event);
   // Memory on the GPU held by processes that turns do not know.
   struct Outsiders {
-    std::map<pid_t, Bytes> of_leases;  // of processes of swap leases that are no tenants
-    Bytes unreserved;                  // of processes of no lease
+    std::map<pid_t, Bytes> of_leases;  // by processes of swap leases, if not tenants
+    Bytes unreserved;                  // by processes in no lease
 
     Bytes all() const;
     bool operator==(const Outsiders&) const = default;

@@ -163,7 +163,7 @@ void DriverLimits::run(bool wait) {
   } else if (!worker_->run_and_wait(asked_ ? kLeasePatience : kDriverPatience, job, done)) {
     log::warn("the driver does not answer about its memory limits yet, continuing");
   }
-  // The answer of the round that was running comes after this one, and is older.
+  // The earlier round's answer comes after this one, although it is older: run another round.
   if (was_running) again_ = true;
 }
 
@@ -175,7 +175,7 @@ void DriverLimits::on_round(LimitRound round) {
   schedule();
   if (again_) run(false);
   parts_.on_change();
-  // Not from within a change of a lease.
+  // Do not end leases here: this function may run within a change of a lease.
   worker_->run([] { return true; }, [this](bool) { end_unlimited(); });
 }
 
@@ -185,7 +185,7 @@ void DriverLimits::schedule() {
                                  [this] { refresh(); });
 }
 
-// Of a lease that ends, the group may be gone before the driver is asked.
+// Ignores errors about a lease that ends: its group may be gone before the driver is asked.
 void DriverLimits::warn_once() {
   std::string trouble = last_.problems.empty() ? "" : last_.problems.front();
   for (const auto& [id, entry] : parts_.tables.leases) {
