@@ -23,8 +23,8 @@ class SharedEvent {
   SharedEvent& operator=(const SharedEvent&) = delete;
 
   int fd() const { return file_.get(); }
-  // Starts a record that was given to a stream; returns its number, for done() when the stream
-  // reaches it.
+  // Starts a record that was given to a stream, and returns the record's number. Call done() with
+  // the number when the stream reaches the record.
   std::uint64_t begin();
   void done(std::uint64_t number);
   // The number of the latest record; 0: none.

@@ -19,7 +19,8 @@
 namespace gpurota::sim {
 namespace {
 
-// A lock on one byte that belongs to the open file: a forked child keeps the lock, exec drops it.
+// A lock on one byte. Set by F_OFD_SETLK, the lock belongs to the open file: a forked child keeps
+// the lock, and exec drops it. Set by F_SETLK, the lock belongs to the process.
 struct flock byte_lock(int byte) {
   struct flock lock = {};
   lock.l_type = F_WRLCK;

@@ -59,7 +59,7 @@ Result<SizeSpec> parse_size_spec(std::string_view text);
 
 // "8 GiB", "1.5 GiB", "518 MiB", "400 B": rounded to at most one decimal.
 std::string to_string(Bytes amount);
-// Like to_string above, for an amount shown beside another: with as many decimals as tell the two
+// Like to_string above, for an amount shown beside another: with enough decimals to tell the two
 // apart, unless they are equal ("2.04 GiB", beside 2 GiB).
 std::string to_string(Bytes amount, Bytes beside);
 // The number alone, in GiB, for columns of a table. "0" means zero bytes; a smaller amount than 1

@@ -22,7 +22,7 @@ inline constexpr Counts kMost = {1024, 64, std::uint64_t{128} << 10};
 void add(Kind kind, std::uint64_t count = 1);
 void begin();
 void end();
-// The most of each kind so far between a begin() and its end().
+// The highest count of each kind so far between a begin() and its end().
 Counts most();
 void forget_most();
 

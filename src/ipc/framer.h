@@ -44,7 +44,7 @@ class OutputBuffer {
 
   // False if that would exceed the limit: nothing is appended, and the reader must be given up.
   bool append(std::string_view bytes);
-  // The bytes to write next; after that consume() those that were written.
+  // The bytes to write next. Then call consume() with the number of bytes that were written.
   std::string_view pending() const { return std::string_view(buffer_).substr(written_); }
   void consume(std::size_t count);
   bool empty() const { return written_ == buffer_.size(); }

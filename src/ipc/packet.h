@@ -24,7 +24,7 @@ struct Received {
   std::size_t size = 0;    // bytes in the buffer
   bool truncated = false;  // the packet was longer than the buffer; its end is lost
   std::vector<Fd> fds;
-  bool fds_dropped = false;  // more came than were allowed, or than fit the process: all are closed
+  bool fds_dropped = false;  // more came than the caller or the process can take: all are closed
 };
 
 // Receives one packet (SOCK_SEQPACKET), or what is there (SOCK_STREAM), and up to `max_fds`

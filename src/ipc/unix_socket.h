@@ -49,7 +49,7 @@ class Listener {
   std::string path_;
   Fd fd_;
   bool passed_;
-  Fd spare_;  // closed to make room to accept and close when no descriptors are left
+  Fd spare_;  // closed when no descriptors are left, so that accept() has one to use
 };
 
 // A blocking, close-on-exec connection. Waits up to `timeout` where the daemon is too busy to

@@ -45,7 +45,7 @@ Result<void> write_file(int directory, const char* name, const std::string& text
   return {};
 }
 
-// Moves this process into a new control group. Between fork and exec: takes no memory.
+// Moves this process into a new control group. Runs between fork and exec, and allocates no memory.
 void enter_new(const char* cgroup, const char* members) {
   if (::mkdir(cgroup, 0755) != 0) return;
   const int fd = ::open(members, O_WRONLY | O_CLOEXEC);
@@ -129,8 +129,8 @@ void Launcher::clear(std::uint64_t job) {
   const auto directory = open_directory(place_of(job));
   if (!directory) return;
   (void)::unlinkat(directory->get(), jobs::kReportFile, 0);
-  // If that fails (the disk is full), a start that was only recorded counts as a run that ended
-  // unseen.
+  // If the file cannot be written (the disk is full), began() returns true: a start that was only
+  // recorded then counts as a run whose end nobody saw.
   (void)write_file(directory->get(), jobs::kUnbegunFile, "");
 }
 

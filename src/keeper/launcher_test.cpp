@@ -136,7 +136,7 @@ TEST_F(LauncherTest, StartedProcessCanBeTerminated) {
   set_signals(before);
 }
 
-// With a folder in place of a control group: what the child would tell the kernel.
+// A plain folder stands in for the control group, so only the making of the group is seen.
 TEST_F(LauncherTest, TheChildEntersItsControlGroupBeforeItExecutes) {
   const std::string group = dir_.file("gpurota-keeper-job-7");
   const std::string told = dir_.file("told"), script = dir_.file("tells");

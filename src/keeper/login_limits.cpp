@@ -40,7 +40,7 @@ constexpr std::array<Item, 15> kItems = {{{"core", RLIMIT_CORE, 1024},
                                           {"nice", RLIMIT_NICE, 1},
                                           {"rtprio", RLIMIT_RTPRIO, 1}}};
 
-// Whom a line is about; the closer match counts.
+// How closely a line matches the user; the closest match counts.
 enum Nearness { kNobody, kEverybody, kGroup, kUser };
 
 template <class Number>

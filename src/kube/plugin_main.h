@@ -1,5 +1,5 @@
-// The common main() of the plugins: errors in options, log, lock, loop and end. Only main.cpp files
-// include it.
+// The common main() of the plugins: reports errors in options, sets up the log, locks the state
+// directory, runs the loop and ends. Only main.cpp files include it.
 #pragma once
 
 #include "base/directory.h"

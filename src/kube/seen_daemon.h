@@ -23,8 +23,8 @@ class SeenDaemon {
   // Whether the daemon, connected or not, has not answered for so long that the state of its GPUs
   // is unknown.
   bool is_away(TimePoint now) const;
-  // The daemon's GPUs; none of them is in service while the daemon is away. Requires that the
-  // daemon has ever answered.
+  // The daemon's GPUs; none of them is in service while the daemon is away. The daemon must have
+  // answered at least once.
   std::vector<NodeGpu> gpus(TimePoint now) const;
 
  private:

@@ -18,9 +18,9 @@ class Streams {
   void end() { ending_ = true; }
 
   // Sends values until the other side or end() ends the stream. `message_of(value, since)` makes
-  // the message; `since` is when the value was last published. A nonzero `again` also repeats an
-  // unchanged value: when the value is published `again` or more after the last message. False:
-  // there are too many streams.
+  // the message; `since` is when the value was last published. With a nonzero `again`, an unchanged
+  // value is also repeated, once it is published again at least `again` after the publication that
+  // was sent last. False: there are too many streams.
   template <class Value, class Context, class Writer, class MessageOf>
   bool tell(const Published<Value>& published, const Context& context, Writer& writer,
             MessageOf message_of, std::chrono::milliseconds again = {}) {

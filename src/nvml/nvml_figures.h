@@ -11,9 +11,8 @@
 
 namespace gpurota::nvml {
 
-// A set of events of NVML's, or none. The destructor frees the set, so an EventSet must be
-// destroyed before NVML is shut down. forget() drops a set that the shutdown of NVML has freed
-// already.
+// A set of NVML events, or none. The destructor frees the set, so an EventSet must be destroyed
+// before NVML is shut down. forget() drops a set that the shutdown of NVML has freed already.
 class EventSet {
  public:
   EventSet() = default;
@@ -35,7 +34,7 @@ class FiguresReader {
  public:
   // `device` is the same GPU in every call.
   GpuFigures read(const NvmlTable& table, Device device, bool processes);
-  // Call when other code has shut NVML down, which ends what this object has asked for.
+  // Call when other code has shut NVML down, which has freed this object's set of events.
   void forget() { set_.forget(); }
 
  private:

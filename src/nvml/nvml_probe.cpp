@@ -14,7 +14,7 @@
 namespace gpurota::nvml {
 namespace {
 
-// A number that a function of NVML, which may be missing, writes.
+// A number from a function of NVML; nullopt if the function is missing or fails.
 template <class Function>
 std::optional<int> read_number(Function function, Device device) {
   unsigned number = 0;
@@ -22,7 +22,7 @@ std::optional<int> read_number(Function function, Device device) {
   return static_cast<int>(number);
 }
 
-// A string that a function of NVML writes.
+// A string from a function of NVML; empty if the function fails.
 template <std::size_t kSize, class Read>
 std::string read_string(Read read) {
   std::array<char, kSize> buffer{};

@@ -10,8 +10,8 @@
 namespace gpurota::nvml {
 namespace {
 
-// The driver that the functions below play. Plain functions have no object, so the driver is
-// global, and made anew for each test.
+// The fake driver: the functions below answer from it. Plain functions have no object, so the
+// driver is global, and made anew for each test.
 struct FakeDevice {
   std::string uuid, name = "Fake H100";
   unsigned bus = 1, instance = 0;

@@ -11,15 +11,17 @@
 
 namespace gpurota::nvml {
 
-// Whether `r` means that the driver has no such list, or none of this GPU.
+// Whether `r` means that the driver has no such list, or none for this GPU.
 bool is_not_there(nvmlReturn_t r);
 
 // One entry per pid, ordered by pid. A process in several lists (compute and graphics, or compute
-// and MPS) has the same memory in each, so its largest figure counts. A process in several MIG
-// instances of one GPU counts with the sum. `graphics` is set for those that do graphics only.
+// and MPS) has the same memory in each, so its largest figure counts. The figures of a process in
+// several MIG instances of one GPU are added. `graphics` is set for processes that do graphics
+// only.
 //
 // NVML_SUCCESS, or the reason why there is no list of compute processes. A driver without the other
-// two lists is not an error. One line of drivers, known by `driver_version`, needs another call.
+// two lists is not an error. The drivers of one branch, recognised by `driver_version`, need
+// another call.
 nvmlReturn_t read_processes(const NvmlTable& table, Device device,
                             const std::string& driver_version, std::vector<GpuProcess>& processes);
 

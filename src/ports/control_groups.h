@@ -22,20 +22,20 @@ class ControlGroups {
 
   // The group of a process, absolute, or empty.
   virtual std::string of(pid_t pid) = 0;
-  // Whether only root can have made this group. Any user can make a group with an engine's name for
-  // it, below the group that systemd leaves to each user, so code that decides by a group's name
-  // must ask this too. False where that cannot be told.
+  // Whether only root can have made this group. Below the group that systemd leaves to each user,
+  // any user can make a group that is named like a container engine's. So code that decides by a
+  // group's name must also call this function. False where that cannot be told.
   virtual bool is_made_by_root(const std::string& group) = 0;
-  // Makes the group `name` below the one that `pid` is in, so that a process that moves there
-  // leaves no limit that it was under. kUnavailable where there is no writable cgroup v2; kLimit:
-  // the group exists and has processes. `name` begins with kCgroupPrefix: no other group is ever
-  // killed or removed, whatever path is given.
+  // Makes the group `name` below the one that `pid` is in, so that a process that moves there stays
+  // under all its limits. kUnavailable where there is no writable cgroup v2; kLimit: the group
+  // exists and has processes. `name` begins with kCgroupPrefix: no other group is ever killed or
+  // removed, whatever path is given.
   virtual Result<std::string> make_below(pid_t pid, const std::string& name) = 0;
   // Moves `pid` into a group that make_below() has made, on a thread of its own, as the kernel may
   // take tens of milliseconds. Then calls `done` on the state thread, perhaps before this returns;
   // never after this object is destroyed. kGone: the process has ended, or the group is gone;
-  // kUnavailable: the group cannot take it. After an error do not kill the group: it may have a
-  // process with the same number.
+  // kUnavailable: the group cannot take it. After an error do not kill the group: a later process
+  // with the same pid may be in the group.
   virtual void enter(const std::string& group, pid_t pid,
                      std::function<void(const Result<void>&)> done) = 0;
   // From now on the group's processes can open only those devices of each fence that are in its

@@ -17,8 +17,8 @@ namespace gpurota::ports {
 class Durability {
  public:
   struct News {
-    std::uint64_t upto = 0;      // the changes up to and with this number
-    std::optional<Error> error;  // empty: the disk has them; else it may not
+    std::uint64_t upto = 0;      // the changes up to and including this number
+    std::optional<Error> error;  // empty: the disk has them; else it may lack them
   };
 
   virtual ~Durability() = default;

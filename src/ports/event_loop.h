@@ -29,9 +29,10 @@ class EventLoop {
   class Source {
    public:
     virtual ~Source() = default;
-    // For watch_fd(): whether to call back also while the descriptor is writable, and whether while
-    // it is readable (initially: yes). Hang-ups always call back.
+    // For watch_fd(): whether to call back also while the descriptor is writable.
     virtual void set_writable(bool /*writable*/) {}
+    // For watch_fd(): whether to call back while the descriptor is readable (initially: yes).
+    // Hang-ups always call back.
     virtual void set_readable(bool /*readable*/) {}
   };
   using SourcePtr = std::unique_ptr<Source>;

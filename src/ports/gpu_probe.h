@@ -43,9 +43,9 @@ class GpuProbe {
   virtual std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) = 0;
   // A failing GPU is a sample with `error` set, not an error of the call.
   virtual GpuSample read_sample(const GpuInfo& gpu) = 0;
-  // Takes longer than a sample: suited for once a second. With `processes` it takes 3 ms of
-  // processor time (on an H100): suited for now and then. For a GPU that fails, everything is
-  // empty.
+  // Takes longer than a sample: call it at most about once a second. With `processes` a call takes
+  // 3 ms of processor time (on an H100), so make such calls less often. For a GPU that fails,
+  // everything is empty.
   virtual GpuFigures read_figures(const GpuInfo& gpu, bool processes) = 0;
   // Only the pids of the GPU's compute processes, for checks that must cost little.
   virtual Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) = 0;

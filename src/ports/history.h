@@ -52,7 +52,7 @@ struct StoredUsage {
   std::uint64_t gpu_ms = 0;
   std::uint64_t mib_ms = 0;
   // GPU time in which the lease's programs computed, and the part of gpu_ms in which none did.
-  // Counted where the driver tells.
+  // Counted only while the driver reports the lease's load.
   std::uint64_t busy_ms = 0;
   std::uint64_t idle_ms = 0;
   // For a row merged from several leases: how many leases had this GPU, and how many of these
@@ -82,8 +82,8 @@ struct UsageMerge {
   WallTime::duration span{};
   LeaseId after{};
   std::size_t most = 0;
-  // The leases up to which readers of usage have come (read_usage): rows that a reader has read are
-  // not merged with rows that it has not.
+  // The last lease that each reader of usage has read (read_usage): rows that a reader has read are
+  // not merged with rows that it has not read yet.
   std::vector<LeaseId> readers;
 };
 struct MergedUsage {

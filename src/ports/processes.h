@@ -3,10 +3,10 @@
 //
 // Called on the state thread; every call returns within microseconds to a few milliseconds,
 // whatever the processes do. So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps,
-// pagemap, mem: the kernel reads these under the lock of the address space, which is held while a
-// file of a slow file system is mapped, or opens these under the lock of execve (fs/proc/base.c,
-// task_mmu.c). stat, status, children, comm (array.c), cgroup, ns/user (namespaces.c) and the link
-// exe (get_mm_exe_file, RCU) need neither lock.
+// pagemap or mem. The kernel reads these files under the lock of the address space, or opens them
+// under the lock of execve (fs/proc/base.c, task_mmu.c). The former lock is held while a file of a
+// slow file system is mapped. stat, status, children, comm (array.c), cgroup, ns/user
+// (namespaces.c) and the link exe (get_mm_exe_file, RCU) need neither lock.
 #pragma once
 
 #include "base/bytes.h"
@@ -84,7 +84,7 @@ class Processes {
   virtual Result<std::vector<std::string>> command_of(pid_t pid) = 0;
   // Grows whenever command_of() would return something else than before for some process.
   virtual std::uint64_t changes() const = 0;
-  // A snapshot for ancestry: all of them, or an error.
+  // A snapshot of all processes, for ancestry; an error rather than only some of them.
   virtual Result<std::vector<ProcessInfo>> read_all() = 0;
   virtual std::string boot_id() = 0;
   // "alice"; the number where there is no such account, and until a slow name service has answered.
@@ -103,8 +103,8 @@ class Processes {
   virtual ControlGroups& cgroups() = 0;
 };
 
-// Whether what was just read by the pid of a process belongs to this process, which it does if the
-// process still has that pid.
+// Whether the process still has its pid. If so, what was just read by that pid belongs to this
+// process.
 inline bool is_still(Processes& processes, const ProcessId& process) {
   const auto info = processes.read_info(process.pid);
   return info && info->id() == process;

@@ -161,7 +161,8 @@ Result<std::vector<StoredUsage>> HistoryTables::read_usage(LeaseId after, std::s
 
 Result<std::vector<ports::UsageSum>> HistoryTables::sum_usage_of(uid_t uid, WallTime since,
                                                                  WallTime until) {
-  // A row that took no time counts in full: its lease was there.
+  // A row whose beginning and end are the same millisecond counts in full, because its lease
+  // existed.
   constexpr const char* kPart =
       "(MIN(until_ms, ?3) - MAX(since_ms, ?2) + (until_ms = since_ms))"
       " / CAST(until_ms - since_ms + (until_ms = since_ms) AS REAL)";

@@ -37,7 +37,7 @@ class LogFile {
   // The log's content is in the database, and the log is empty: an earlier failure no longer
   // matters.
   void on_emptied();
-  // Sets the mark. From now on sync() records in it how far the log goes.
+  // Sets the mark. From now on sync() records in the mark how far the log goes.
   void begin_marks(const StoreMark& mark);
   // Removes the log's position from the mark. Call before the log is emptied: the shorter log must
   // not pass for one that was cut.

@@ -31,7 +31,7 @@ std::int64_t id_of(const SeriesRow& row) { return (std::int64_t{row.ring} << 32)
 bool is_damage(const Error& error) {
   if (error.code != Code::kIo) return false;
   const int result = error.native & 0xff;
-  // SQLITE_ERROR: the table is not what it was.
+  // SQLITE_ERROR: the table is missing, or has other columns.
   return result == SQLITE_CORRUPT || result == SQLITE_NOTADB || result == SQLITE_ERROR;
 }
 

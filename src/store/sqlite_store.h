@@ -31,8 +31,9 @@ namespace gpurota::store {
 class SqliteStore final : public ports::Store, public ports::History, public ports::ProgramStore {
  public:
   // Makes the directory if it does not exist. kInvalid if another gpurotad uses it or a newer
-  // gpurota wrote it; kDenied if others could write to it; kIo if the database is damaged, or there
-  // was one that is gone or older now. The message says what to do, and nothing was changed.
+  // gpurota wrote it; kDenied if others could write to it; kIo if the database is damaged, missing
+  // although there was one, or older than it was. The message says what to do, and nothing was
+  // changed.
   static Result<std::unique_ptr<SqliteStore>> open(
       const std::string& state_dir,
       std::chrono::milliseconds patience = std::chrono::milliseconds(0));

@@ -121,8 +121,8 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
   const bool is_same = log && log->is_same_log(mark.log);
   const bool has_all = is_same && log->frames >= mark.log.frames;
   // Another SQLite that has the database open (sqlite3, or a copy) writes the whole log into the
-  // database when it closes, and then removes the log. A log that was lost instead takes the count
-  // of the last settling with it, which the check above finds.
+  // database when it closes, and then removes the log. If the log was lost instead, the count of
+  // the last settling was lost with it, and the check above finds that.
   if (mark.log.frames == 0 || began_anew || has_all || !log) return {};
   return fail(
       Code::kIo,

@@ -54,7 +54,7 @@ Result<void> AppendFile::append(std::string_view line) {
     return {};
   }
   const int error = written < 0 ? errno : ENOSPC;
-  // Half a line must not stay. If this truncation fails too, the next open() removes the half.
+  // Half a line must not stay. If this truncation fails too, the next open() removes the half line.
   if (written > 0 && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
     size_ += static_cast<std::uint64_t>(written);
   }

@@ -39,8 +39,8 @@ bool is_made_by_root(const std::string& group);
 Result<std::string> make_cgroup(const std::string& parent, const std::string& name);
 
 // Moves `pid` into the group. `process`: a pidfd of it. Any thread; may take tens of milliseconds.
-// kGone if the process has ended, even if the move seems to have succeeded: the group may then have
-// a process with the same number. kUnavailable: the group cannot take the process.
+// kGone if the process has ended, even if the move seems to have succeeded: a later process with
+// the same pid may then be in the group. kUnavailable: the group cannot take the process.
 Result<void> enter_cgroup(const std::string& directory, pid_t pid, int process);
 
 // The processes in `directory` and in all groups below it.

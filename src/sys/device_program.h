@@ -19,7 +19,7 @@ namespace gpurota::sys {
 // Keeps every jump of the program within the range of an instruction.
 constexpr std::size_t kMaxOpenDevices = 1000;
 
-// The program: refuses to open fenced devices, and nothing else. Making device files is always
+// The program, which refuses only the opening of fenced devices. Making device files is always
 // allowed.
 std::vector<bpf_insn> device_program(const DeviceFences& fences);
 

@@ -18,7 +18,7 @@ namespace gpurota::sys {
 struct ProcessImage {
   bool library = false;  // libgpurota.so is mapped as code
   bool driver = false;   // libcuda.so is mapped as code
-  bool page = false;     // a page of a daemon is mapped: the process was welcomed once
+  bool page = false;     // a page of a daemon is mapped: a daemon once accepted the process
   // Whether the initial environment is known: a program that sets its title overwrites it.
   bool has_environment = false;
   std::string lease;   // GPUROTA_LEASE; empty: none

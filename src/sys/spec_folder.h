@@ -15,9 +15,9 @@ namespace gpurota::sys {
 // Makes the folder if it is missing. kDenied: another user owns it or may write to it, and could
 // give containers any device; kUnavailable: the folder is on a disk.
 Result<void> make_spec_folder(const std::string& path);
-// Writes a spec; at any moment either the old or the new one is there. Only `reader` may read it,
-// beside us and root; without a reader, everybody. If the reader is another user, the file system
-// must support ACLs.
+// Writes a spec; at any moment either the old or the new one is there. Only we, root and `reader`
+// may read the spec; without a reader, everybody may. If the reader is another user, the file
+// system must support ACLs.
 Result<void> write_spec(const std::string& path, const std::string& text,
                         std::optional<uid_t> reader);
 // The specs whose names begin with `prefix`, by name. Removes drafts that write_spec() left. Empty

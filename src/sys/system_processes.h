@@ -20,8 +20,8 @@ class SystemProcesses : public ports::Processes {
   // `loop` reports deaths and must outlive this object.
   explicit SystemProcesses(ports::EventLoop& loop);
   // Reads the boot id and where control groups are mounted. Fails only on a shortage, such as of
-  // descriptors; succeeds also if the machine has neither. Without them, no process can be
-  // recognised as one that was there before.
+  // descriptors; succeeds also if the machine has no boot id or no control groups. The daemon needs
+  // them to recognise processes that ran before it started.
   Result<void> read_machine();
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;

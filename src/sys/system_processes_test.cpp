@@ -259,7 +259,8 @@ TEST_F(SystemProcessesTest, ChildHasTheNameGivenByItsParent) {
   EXPECT_EQ(processes_.read_info(*newest)->parent, first->pid);
   EXPECT_EQ(processes_.child_called(first->id(), numbers[1] + 1).error().code, Code::kGone);
   EXPECT_EQ(processes_.child_called(first->id(), *newest).error().code, Code::kGone);
-  // A user may have ten thousand, and looking up each takes time on the state thread.
+  // The oldest child is not found: a process may have ten thousand children, and looking up each
+  // takes time on the state thread.
   EXPECT_EQ(processes_.child_called(first->id(), numbers[0]).error().code, Code::kGone);
 }
 

@@ -28,7 +28,7 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
-// "gpu2=https://gpu2.example.org:9836/"; without a name it is that of the URL.
+// "gpu2=https://gpu2.example.org:9836/"; without "gpu2=" the name is the host in the URL.
 Result<Peer> parse_peer(std::string_view text);
 // Whether others on the network can read what is sent to the peer.
 bool is_open(const Peer& peer);
@@ -37,11 +37,12 @@ class Fleet {
  public:
   static constexpr std::size_t kMostPeers = 64;
   static constexpr std::string_view kPath = "api/totals";
-  // The time between two rounds while the page is viewed; also how long a request counts as a
-  // viewer.
+  // The time between two rounds while the page is viewed.
   static constexpr std::chrono::seconds kPeriod{5};
+  // How long the page counts as viewed after a request.
   static constexpr std::chrono::seconds kViewed{20};
-  // How often our totals may be fetched: by 64 peers in each of their rounds, and some more.
+  // How often our totals may be fetched: enough for 64 peers in each of their rounds, with some to
+  // spare.
   static constexpr int kTotalsAtOnce = 100;
   static constexpr TokenRate kTotals{kTotalsAtOnce, kPeriod};
 

@@ -21,7 +21,7 @@ namespace gpurota::web {
 class KnownSessions {
  public:
   using Clock = std::chrono::steady_clock;
-  // The number of calls at once; after that 20 each second.
+  // A session may make this many calls at once, and after these 20 each second.
   static constexpr int kCallsAtOnce = 60;
   static constexpr TokenRate kCalls{kCallsAtOnce, std::chrono::seconds(3)};
   // The daemon's limit for a user is half as much. Sessions that the daemon has ended are removed

@@ -34,8 +34,8 @@ std::string text_of(const ListenAddress& address) {
   return (six ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
 
-// The listeners of systemd, or our own if there are none or --listen names another address. Stores
-// in `options` where the first one is.
+// The listeners of systemd, or our own if there are none or --listen names another address. Sets
+// `options.listen` to the address of the first listener.
 Result<std::vector<Listener>> listen(Options& options) {
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Listener> listeners, take_passed_listeners());
   const bool elsewhere =

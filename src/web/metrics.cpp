@@ -223,7 +223,7 @@ void add_to(PodSum& sum, const proto::LeaseGpu& share) {
 }
 
 std::string pod_labels(const proto::Pod& pod, const proto::LeaseGpu& share) {
-  constexpr std::size_t kLongest = 253;  // of a pod's name; a shortened one could not be joined
+  constexpr std::size_t kLongest = 253;  // of a pod's name; a join would not find a cut name
   return fmt::format("namespace=\"{}\",pod=\"{}\",container=\"{}\",gpu=\"{}\"",
                      label(pod.namespace_, kLongest), label(pod.name, kLongest),
                      label(pod.container, kLongest),
@@ -302,7 +302,7 @@ void add_queue(Text& text, const std::vector<proto::Request>& requests, WallTime
 }
 
 void add_waits(Text& text, const proto::Waits& waits) {
-  // There are never more series than bounds, whatever the daemon sends.
+  // A count without a bound has no series of its own, whatever the daemon sends.
   const std::size_t steps = std::min(waits.bounds_seconds.size(), waits.counts.size());
   const char* name = "gpurota_queue_waited_seconds";
   text.begin(name, "histogram", "Time in the queue of requests granted since the daemon started.");

@@ -443,7 +443,8 @@ TEST(CommandTable, EveryOptionOfAnActionIsTaken) {
       if (action.name.ends_with(" add-each")) words.emplace_back("commands.txt");
       if (action.name.ends_with(" add")) words.insert(words.end(), {"--", "true"});
       const auto parsed = parse_arguments(words);
-      if (parsed) continue;  // else because of the value, or of what is missing beside it
+      if (parsed) continue;
+      // A refusal must be about the option's value or something missing, not about the option.
       EXPECT_EQ(parsed.error().message.find("there is no option"), std::string::npos)
           << action.name << ": " << parsed.error().message;
       EXPECT_EQ(parsed.error().message.find("is not an option"), std::string::npos)

@@ -21,7 +21,7 @@ std::string place_text(const proto::FillerPlace& place, WallTime now) {
   const std::string state = display_text(place.state, 20);
   if (!place.wait_reason) return state == "free" ? "idle" : state;
   const std::string why = client::reason_text(place, now);
-  // For a filler that is on the GPU in whatever way, its state comes first.
+  // The state comes first if the filler has not ended on this GPU yet.
   return state == "leaving" || state == "evicted" ? state + ": " + why : why;
 }
 

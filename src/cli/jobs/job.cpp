@@ -86,7 +86,8 @@ Result<void> check_commands(const proto::AddJob& call) {
   return {};
 }
 
-// A job before it in a chain may still have to make its program or folder.
+// The commands of a job that starts after other jobs are not checked: those jobs may still have to
+// make its program or folder.
 Result<Begun> add_job(const Context& context, const JobOptions& options) {
   GPUROTA_ASSIGN_OR_RETURN(const proto::AddJob call, add_call(options));
   if (!starts_after_others(options)) GPUROTA_TRY(check_commands(call));
@@ -214,7 +215,7 @@ Result<std::string> list_text(const Context& context, const JobOptions& options)
   for (const proto::Job& job : reply.jobs) {
     ListedJob& each = listed.emplace_back(ListedJob{job, {}});
     if (!job.items || !(show || options.items)) continue;
-    // Variables are the owner's, whoever asks.
+    // The items are listed for the job's owner, who may be another user than the caller.
     const auto items = items_of(connection, job.name, std::to_string(job.uid), true);
     if (items) each.items = items->items;
   }

@@ -77,7 +77,7 @@ class EndWaiter {
 
   bool note(const proto::Job& job) {
     if (!has_ended(job)) return false;
-    // Jobs are asked for again after a restart of the daemon, and each end is told once.
+    // After a restart of the daemon all jobs are asked for again; the end of each is shown once.
     if (std::find(told_.begin(), told_.end(), job.name) != told_.end()) return true;
     told_.push_back(job.name);
     worst_ = std::max(worst_, exit_status_of(job));

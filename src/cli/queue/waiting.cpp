@@ -104,8 +104,8 @@ class Waiter {
     GPUROTA_TRY(connection_.start_stream(request_));
     for (;;) {
       auto answer = connection_.next_answer<proto::Enqueue>();
-      // The daemon's own refusals have other codes.
-      // A daemon that closes every connection (too many connections) is tried only a few times.
+      // kGone is a closed connection; the daemon's refusals have other codes. A daemon that closes
+      // every connection (too many connections) is tried only a few times.
       if (!answer && answer.error().code == Code::kGone && (waiting_ || ++hung_up_ < kTries)) {
         GPUROTA_TRY(come_back());
         continue;
@@ -160,7 +160,8 @@ class Waiter {
     if (!wanted_.quiet) complain("waiting as " + waiting_text(request, now(), true));
   }
 
-  // A reservation of the user's own is used by naming it.
+  // If the request may be waiting for a reservation of the same user, prints how to use that
+  // reservation.
   void show_own_reservation(const proto::Request& request) const {
     if (wanted_.quiet || request.kind != proto::LeaseKind::kRun) return;
     auto connection = client::connect(location_, kReconnectEvery);

@@ -27,7 +27,7 @@ class Parts {
   void add(const std::string& part) {
     if (!part.empty()) text_ += (text_.empty() ? "" : ", ") + part;
   }
-  // Never cut, nor are the parts before it.
+  // Adds a part that is never cut. The parts before it are not cut either.
   void add_firm(const std::string& part) {
     add(part);
     firm_ = display_width(text_);
@@ -157,7 +157,8 @@ std::string model_text(const proto::Gpu& gpu) {
 
 Bytes hidden_of(const proto::Gpu& gpu) { return gpu.hidden_bytes.value_or(Bytes()); }
 
-// An administrator has lowered its capacity: the driver keeps less than this for itself.
+// Whether an administrator has lowered the GPU's capacity: the driver itself keeps less than the
+// margin.
 bool has_less(const proto::Gpu& gpu) {
   const Bytes margin(gpu.memory_bytes.count() / 16);
   return gpu.available_bytes && *gpu.available_bytes + margin < gpu.memory_bytes;

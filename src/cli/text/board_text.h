@@ -1,4 +1,5 @@
-// The figures of a GPU's board as text: power, temperature, clocks, errors. Pure.
+// The figures of a GPU's board as text: power, temperature, clocks, errors. Each text is empty if
+// the driver does not report the figure. Pure.
 #pragma once
 
 #include "proto/types.h"
@@ -7,7 +8,7 @@
 
 namespace gpurota::cli {
 
-// "312/700 W", with the limit if known; empty: the driver does not report it. So are the others.
+// "312/700 W", with the limit if known.
 std::string power_text(const proto::Gpu& gpu);
 // "61/87 °C": at the second temperature the GPU lowers its clocks.
 std::string heat_text(const proto::Gpu& gpu);

@@ -61,8 +61,8 @@ CUresult destroy(CUstream stream, Real real) {
   const KnownStream* found = known.streams.find(reinterpret_cast<uint64_t>(stream));
   const KnownStream stays = found != nullptr ? *found : KnownStream{nullptr, -1, false};
   if (found != nullptr) leave_event(known, stream, stays);
-  // Before `real`, after which a new stream may get the same handle: memory freed in this stream
-  // must not pass as freed in the new one.
+  // Must come before `real`: afterwards a new stream may get the same handle, and memory freed in
+  // this stream must not pass as freed in the new one.
   g_swap.stream_gone(state(), reinterpret_cast<uint64_t>(stream));
   const CUresult result = real(stream);
   KnownStream gone{};

@@ -1,5 +1,6 @@
 // Contexts: each costs hundreds of megabytes, and no argument tells how many. Before a context is
-// created the daemon reserves what earlier ones on that GPU cost, and it is told how many live.
+// created the daemon reserves what earlier ones on that GPU cost, and the daemon is told how many
+// contexts live.
 #include "interposer/memory/contexts.h"
 
 #include "interposer/account/device.h"
@@ -18,7 +19,7 @@ constexpr uint32_t kPrimaryIsThere = 1;  // larger: 1 + the id of a thread that 
 
 uint32_t own_mark() { return static_cast<uint32_t>(sys_gettid()) + 1; }
 
-// Waits until no other thread has the primary context; returns the value of `maker`.
+// Waits until no other thread makes or may end the primary context; returns the value of `maker`.
 uint32_t outwait(std::atomic<uint32_t>* maker, uint32_t self) {
   for (;;) {
     const uint32_t now = maker->load();

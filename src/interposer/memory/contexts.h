@@ -18,8 +18,8 @@ CUresult settle_context(CUresult result, int slot);
 
 bool primary_is_active(CUdevice device);
 
-// Runs `call`, which ends a context, or what is used as one. Until `call` returns, the worker of a
-// swap tenant, which copies in contexts of the program's, is in none of them. All records of the
+// Runs `call`, which ends a context or a green context. The worker of a swap tenant copies in
+// contexts of the program's; until `call` returns, the worker uses none of them. All records of the
 // context must be removed within `call`.
 template <typename Call>
 CUresult away_from_worker(Call call) {
@@ -29,8 +29,8 @@ CUresult away_from_worker(Call call) {
   return call();
 }
 
-// Runs `call`, which records a context, or makes it too. No context ends meanwhile: the new one may
-// get the handle of a context whose records are not all removed yet.
+// Runs `call`, which records a context, and may also make it. No context may end meanwhile, because
+// the new one could get the handle of a context whose records are not all removed yet.
 template <typename Call>
 CUresult beside_worker(Call call) {
   if (!swapping()) return call();
@@ -53,14 +53,15 @@ void settle_primary(const PrimaryLeft& left);
 
 // Of the threads that want the primary context while there is none, one makes it. True: this thread
 // must make it. False: the context is there and noted, or this thread is in the middle of making it
-// (a tool's callback). A thread that comes while another makes the context waits: otherwise it
-// would have the context before its cost is reserved, or use memory that is not back yet.
+// (a tool's callback). A thread that calls this while another makes the context waits. Otherwise
+// the thread would use the context before its cost is reserved, or use memory that is still
+// evicted.
 bool begin_primary(int slot, CUdevice device);
 void end_primary(int slot, bool made);
 // Call before a call that may end the primary context. A thread that makes the next one waits until
-// end_primary(), which must come after the records of the context are removed. Returns the slot;
-// -1: no end_primary() must follow, as the GPU is not of the lease or this thread is in the middle
-// of making or ending the context.
+// end_primary(), which must come after the records of the context are removed. Returns the slot, or
+// -1 if end_primary() must not be called: the lease does not have the GPU, or this thread is in the
+// middle of making or ending the context.
 int hold_primary(CUdevice device);
 
 // `call` retains the primary context, and creates it if there is none; `context` then returns it.

@@ -1,11 +1,11 @@
 // Memory of graphs: allocation nodes, also those that cuMemAllocAsync becomes while a stream
 // captures.
 //
-// A node has its addresses from the start. Memory comes behind them when the graph is uploaded or
-// launched, stays with the stream that it was launched in, and may be shared between graphs by the
-// driver. So what a graph *could* need is added up when it is made ready, and taken from the
-// headroom around a launch. The charge is what the driver says it has reserved for graphs, as for
-// pools. A graph that has its memory is launched without asking anybody.
+// A node has its addresses from the start. The driver backs these addresses with memory when the
+// graph is uploaded or launched. The memory stays with the stream of the launch, and the driver may
+// share it between graphs. So what a graph *could* need is added up when it is made ready, and
+// taken from the headroom around a launch. The charge is what the driver says it has reserved for
+// graphs, as for pools. A graph that has its memory is launched without asking anybody.
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"

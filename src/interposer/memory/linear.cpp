@@ -190,7 +190,7 @@ bool forget(State& s, uint64_t ptr, Allocation* out) {
 }
 
 void credit(State& s, uint64_t ptr, const Allocation& allocation) {
-  if (allocation.moves) return;  // swap_allocate.cpp frees and tells
+  if (allocation.moves) return;  // swap_allocate.cpp frees it and tells the daemon
   if (allocation.pool == kArray) {
     put(allocation.slot, static_cast<int64_t>(allocation.size));
   } else if (allocation.pool != 0) {

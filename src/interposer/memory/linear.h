@@ -23,7 +23,7 @@ int64_t enter_blocks(State& s, uint64_t ptr, uint64_t size);
 void leave_blocks(State& s, int slot, uint64_t ptr, uint64_t size);
 
 // The bytes to take for an allocation of `size` bytes before the driver is called. One more block,
-// which the allocation may touch at an odd address, is taken once the address is known.
+// which an allocation at an unaligned address may touch, is taken once the address is known.
 int64_t most_for(uint64_t size);
 
 // Records an allocation. A stale one at the same address (freed where no hook sees it) is credited.

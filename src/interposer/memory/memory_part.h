@@ -85,8 +85,8 @@ struct Physical {
   uint64_t next_ended;  // id
 };
 
-// The memory that a handle refers to. One memory may have several handles, because it can be
-// retained by address.
+// The memory that a handle refers to. The same memory may have several handles, because memory can
+// be retained by address.
 struct HandleRef {
   uint64_t physical;  // id
   uint32_t count;
@@ -134,12 +134,12 @@ struct Pool {
   std::atomic<int64_t> ending, used_high, held_high;
   // The size of the last request for which the pool would have had to grow by more than it could
   // get, although it had enough free memory; and the bytes in use at that time. The pool counts as
-  // fragmented until fewer are in use.
+  // fragmented until fewer bytes are in use.
   std::atomic<int64_t> stuck_size, stuck_in_use;
   // Counted before and after each trim: a thread that has seen the same count twice knows that no
   // memory was released in between (graph_memory.cpp).
   std::atomic<uint32_t> trims;
-  std::atomic<int32_t> inside, asking;  // calls that may grow it; others that use its handle
+  std::atomic<int32_t> inside, asking;  // calls that may grow the pool; other calls that use it
   int32_t slot;
   bool tracked;                 // can be destroyed: its allocations are in the pointer table
   bool stays;                   // can be exported, or is managed: its memory does not move
@@ -160,7 +160,7 @@ struct GraphNeed {
   int64_t bytes[GPUROTA_SLOTS];  // of its allocation nodes, each in whole 2 MiB
   uint64_t stream;               // of the last launch; has the graph's memory
   uint32_t trims;                // sum over the slots at that launch
-  bool launched, foreign;        // foreign: a node is of a GPU that is not of the lease
+  bool launched, foreign;        // foreign: a node's GPU is not in the lease
 };
 
 struct Graphs {

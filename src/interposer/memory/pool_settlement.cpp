@@ -6,9 +6,9 @@
 namespace gpurota::interposer {
 namespace {
 
-// Obtains `excess`, the bytes by which the pool grew beyond what was taken, or what the headroom is
-// short of if that is less. Other threads obtain their own excess, and what is freed meanwhile is
-// as good as a grant.
+// Obtains `excess`, the bytes by which the pool grew beyond what was taken, or only the bytes that
+// the headroom lacks if these are fewer. Other threads obtain their own excess. Bytes that are
+// freed meanwhile count like granted bytes.
 bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* flight) {
   while (headroom < 0) {
     const int64_t need = excess < -headroom ? excess : -headroom;

@@ -1,10 +1,10 @@
 // Stream-ordered allocation: pools are charged by what they have *reserved*.
 //
 // A pool keeps freed memory, grows in units of its own and shrinks at synchronisation points, so
-// the bytes of single allocations say little about the GPU's loss. Around each allocation that
-// could grow the pool, the most it can grow by is taken from the headroom, and the pool's reserved
-// bytes are read afterwards. docs/design/interposer.md says how far a pool can be ahead of its
-// charge, and when.
+// the bytes of single allocations say little about how much memory the GPU loses. Around each
+// allocation that could grow the pool, the most it can grow by is taken from the headroom, and the
+// pool's reserved bytes are read afterwards. docs/design/interposer.md says how far a pool can be
+// ahead of its charge, and when.
 #include "interposer/account/device.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
@@ -124,8 +124,8 @@ CUresult attempt(State& s, const Request& request, int64_t taken, Flight* flight
   return CUDA_SUCCESS;
 }
 
-// Makes the pool release what is wholly free, and takes that for its growth. True: the pool may
-// grow.
+// Makes the pool release what is wholly free, and takes the bytes of its growth from the headroom.
+// True: the pool may grow.
 bool regain(State& s, Pool& pool, int slot, int64_t growth) {
   trim(pool);
   settle_pools(slot);

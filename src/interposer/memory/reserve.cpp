@@ -159,7 +159,7 @@ Answer ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
   if (!sane) {
     // Headroom that went back with a question is not taken back once the question was sent: the
     // daemon may have given it to another process before the connection was lost. The next daemon
-    // takes our word for what is granted, so both processes would hold it.
+    // believes what each process reports as granted, so both processes would hold these bytes.
     if (answered) disconnect(s);
     if (!sent) receive_grant(s, slot, returned, 0);
     return Answer::kAway;
@@ -306,8 +306,8 @@ WhoText who_text() {
   return who;
 }
 
-// Tells that more was asked for than is left of the limit. The size of a context is not known
-// before it is made, so `what` may be without one.
+// Tells the user that more was requested than is left of the limit. The size of a context is not
+// known before it is made, so `what` may have no size.
 void tell_of_limit(const State& s, int slot, const char* what) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   if (page == nullptr || slot < 0) return;

@@ -372,7 +372,8 @@ TEST_F(Reserve, BlockSharedWithAnUndoneAllocationStaysCharged) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-// Otherwise the daemon would underestimate what the driver holds by itself, and grant as much more.
+// Otherwise the daemon would underestimate what the driver holds by itself, and would grant too
+// much by the same amount.
 TEST_F(Reserve, PageStopsShowingAnUnusedReserve) {
   reset_fake_driver(32 * kMiB);
   const Page page(1 << 30);

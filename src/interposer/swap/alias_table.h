@@ -1,6 +1,6 @@
-// The addresses at which blocks of memory that the program maps itself are mapped, beside our own
-// address: a list for each block, whose first index the block has. All-zero memory is an empty
-// table.
+// The aliases of memory that the program maps itself: the addresses at which a block is mapped
+// besides our own address. Each block has a list of aliases, and stores the index of the first one.
+// All-zero memory is an empty table.
 //
 // The program may unmap an alias at any time, also while the mover has its block. So the table's
 // mutex is held while the driver maps and unmaps aliases, and whenever the first index of a list is

@@ -41,7 +41,8 @@ void swap_end_memory(State& s, const FreedLater& later) {
   note_ended(s, later.pool, later.size);
 }
 
-// Another stream may get its handle, but is not ordered after its work.
+// Another stream may get the handle of a stream that ends, but is not ordered after the work of the
+// ended stream.
 void swap_stream_gone(State& s, uint64_t key) {
   Swap& swap = swap_of(s);
   if (swap.freed_count.load(std::memory_order_relaxed) == 0) return;
@@ -87,7 +88,7 @@ bool swap_end_freed(State& s, uint64_t done) {
   return any;
 }
 
-// Ends memory once all work that is in flight now is over, if that is so by the deadline.
+// Ends memory if all work that is in flight now is over by the deadline.
 static bool end_freed_by(State& s, int64_t deadline_ms) {
   if (swap_of(s).freed_count.load(std::memory_order_relaxed) == 0) return false;
   const uint64_t before = swap_of(s).freed_last.load();

@@ -3,8 +3,8 @@
 //
 // Regions are made ahead of need by prepare() and never unpinned while they may be needed again.
 // When pinning fails, or would exceed what may be pinned, a region stays pageable, and its copies
-// go through bounce buffers (copies.cpp). Any thread: an evicted block may be freed by the
-// program.
+// go through bounce buffers (copies.cpp). Any thread, as any thread of the program may free an
+// evicted block.
 #pragma once
 
 #include "interposer/os/table.h"
@@ -43,8 +43,8 @@ class HostMemory {
   bool take(uint64_t bytes, HostBuffer* out, bool pageable = false);
   void give_back(HostBuffer* buffer);
 
-  // Maps the memory of the next region, which takes longer than making the region. For the
-  // worker's thread only, as the functions that make regions.
+  // Maps the memory of the next region, which takes longer than making the region. For the worker's
+  // thread only, like the functions that make regions.
   void touch_next();
   // Makes one more region if fewer than `bytes` are free. True: a region was made; call again when
   // there is time.

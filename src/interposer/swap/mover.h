@@ -17,7 +17,7 @@ namespace gpurota::interposer {
 
 struct Moved {
   uint64_t bytes;  // freed in GPU memory (evict), or restored
-  uint64_t clean;  // evict: of these, that did not have to be copied
+  uint64_t clean;  // evict: bytes of these that did not have to be copied
   // Bytes of blocks that the program freed during the move and the mover ended: those that were in
   // GPU memory, and those that were evicted.
   uint64_t freed_here;
@@ -40,8 +40,9 @@ class Mover {
 
   // Evicts at least `bytes`, in whole blocks, if so much is resident.
   Moved evict(uint64_t bytes);
-  // Restores whole blocks, no more than `room` and what `more` adds. `more(self)` is called when no
-  // block fits any more, and returns room that has come meanwhile; 0: none.
+  // Restores whole blocks, no more than `room` plus what `more` returns. `more(self)` is called
+  // when no further block fits, and returns the bytes of room that were added in the meantime; 0:
+  // none.
   using More = uint64_t (*)(void* self);
   Moved restore(uint64_t room, More more = nullptr);
   // To be called before the program runs: host memory may then no longer have the same bytes as the

@@ -1,9 +1,10 @@
 // Memory of another process that this one has opened by a handle of ours: the opener's side of
-// abi/wire_share.h. The owner's side is share.h. In any lease with a limit; a part of Swap.
+// abi/wire_share.h. The owner's side is share.h. Used in any lease with a limit; the state is a
+// part of Swap.
 //
-// The memory counts for its owner, and also for the opener's lease if that is another
-// (memory/imports.h). Here the memory is mapped at one address for each context, however often
-// it is opened.
+// The memory counts for its owner, and also for the opener's lease if the owner is in another lease
+// (memory/imports.h). Here the memory is mapped at one address for each context, however often it
+// is opened.
 #pragma once
 
 #include "interposer/account/state.h"

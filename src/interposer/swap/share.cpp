@@ -12,8 +12,9 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kShareSendMs = 2000;  // for a whole answer to a process that does not read
-constexpr int kMostAnswersAtOnce = 4;   // orders wait for them
+// The longest that sending one whole answer may take, as the other process may not read.
+constexpr int64_t kShareSendMs = 2000;
+constexpr int kMostAnswersAtOnce = 4;  // the daemon's orders wait for these answers
 
 static_assert(sizeof(SharedHandle) <= sizeof(CUipcMemHandle), "it stands in for one");
 
@@ -149,7 +150,7 @@ void take_open(State& s, const gpurota_shared_name& name, int fd) {
       return;
     }
   }
-  close_socket(&question.socket);  // the end tells the opener, which asks again
+  close_socket(&question.socket);  // the opener notices, and asks again
 }
 
 void answer_opens(State& s) {

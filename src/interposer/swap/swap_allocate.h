@@ -14,8 +14,8 @@ CUresult swap_allocate(const Place& place, uint64_t size, CUdeviceptr* out);
 CUresult swap_allocate_pitch(const Place& place, uint64_t width, uint64_t height, unsigned element,
                              CUdeviceptr* out, size_t* pitch);
 // Allocates in stream order. Memory that the same stream has freed is used again at once. Memory
-// that another stream has freed is used after the work of that stream. `pool`: the pool's number
-// (memory/pool_figures.h).
+// that another stream has freed is used once the work before the free is done, or the stream is
+// made to wait for that work. `pool`: the pool's number (memory/pool_figures.h).
 CUresult swap_allocate_async(const Place& place, uint64_t size, CUstream stream, bool per_thread,
                              uint16_t pool, CUdeviceptr* out);
 

@@ -7,9 +7,9 @@
 
 namespace gpurota::interposer {
 
-// Touches `size` bytes of mapped memory. `hurry`: by several threads of our own, which are gone on
-// return except for their last instructions. Otherwise, or if no thread can be made, by the caller
-// alone. False: no pages are left.
+// Touches `size` bytes of mapped memory. `hurry`: several threads of our own touch the pages; on
+// return these threads have ended, except for their last instructions. Otherwise, or if no thread
+// can be made, the caller alone touches the pages. False: no pages are left.
 bool touch_pages(void* memory, uint64_t size, bool hurry);
 
 }  // namespace gpurota::interposer

@@ -251,7 +251,7 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
   }
   CUresult result = swap_wire(s, memory.slot, memory.home);
   if (result == CUDA_SUCCESS) {
-    uint64_t handles[2];  // one handle of the program has to be one of the driver
+    uint64_t handles[2];  // the program's one handle must stand for one handle of the driver
     const uint32_t count =
         swap_of(s).devices[memory.slot].space.handles(memory.home, 0, 2, handles);
     if (count != 1) {

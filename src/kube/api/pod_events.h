@@ -53,8 +53,8 @@ class PodEvents {
   // The most events of the node in any kPause; further ones are dropped.
   static constexpr std::size_t kMost = 200;
 
-  // `without`: what the event about an ended lease says of a pod without another lease: "cannot
-  // have another now".
+  // `without`: how the event about an ended lease continues if the pod has no other lease, such as
+  // "cannot have another now".
   explicit PodEvents(std::string without) : without_(std::move(without)) {}
 
   std::vector<PodEvent> observe(const std::vector<SeenPod>& pods, TimePoint now);

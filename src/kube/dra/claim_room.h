@@ -1,5 +1,6 @@
-// Whether one node can give all leases of a claim together. The scheduler may assign to a claim, or
-// its pod, more than one GPU can give, where it does not count what the GPU's devices share. Pure.
+// Whether one node can give all leases of a claim together. Where the scheduler does not count what
+// the devices of a GPU share, it may assign more of the GPU to a claim, or to its pod, than the GPU
+// has. Pure.
 #pragma once
 
 #include "kube/dra/claim.h"

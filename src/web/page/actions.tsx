@@ -37,7 +37,7 @@ interface EndProps {
   title: string;
   text: string;
   action: string;
-  own: boolean; // false: another user's; the owner gets the reason
+  own: boolean; // false: it belongs to another user, who gets the reason
   method: string;
   what: object;
   onClose: () => void;

@@ -100,8 +100,8 @@ function look(secret: string): Promise<Omit<Offer, "secret">> {
   return post<Omit<Offer, "secret">>("api/sign-in", "GetWebLink", { secret }, {});
 }
 
-// Anybody can send somebody a link of their own. So the page shows whose link it is, and does
-// nothing until the person confirms.
+// Anybody can send another person a link that signs in as the sender. So the page shows whose link
+// it is, and does nothing until the person confirms.
 async function consider(secret: string): Promise<void> {
   try {
     const { user, administrator } = await look(secret);

@@ -90,7 +90,7 @@ function useTurns(now: Now | null): { answer: Answer | null; error: string } {
 
 interface Span { lease: string; from: number; to: number } // as parts of the strip's length
 
-// Who had the turn from the first of the last switches until now.
+// The leases that had the turn, from the oldest switch in the list until now.
 function spansOf(gpu: TurnGpu, now: string): { spans: Span[]; since: string } | null {
   const switches = gpu.switches ?? [];
   const first = switches[0];
