@@ -171,7 +171,8 @@ class Lease:
     allocation: Optional[str] = None  # owner; kind pod: as in AcquireForPod
     warn_seconds: Optional[int] = None  # as in its LeaseRequest; None: its programs get no warning
     warn_signal: Optional[str] = None
-    # the latest time at which it has to leave for a booking; None: no booking is known
+    # when it leaves for a booking, at the earliest; known a day ahead; None: it is not known to
+    # leave
     leaves: Optional[datetime.datetime] = None
     enforced_by: Optional[str] = None  # library, library_and_driver. None: it has no limit
     # if the site wants limits enforced by the driver as well: why this limit is not
