@@ -54,7 +54,8 @@ for _ in range(100):
 took.sort()
 print("gpurota status, 8 GPUs, 64 leases: p50 %.1f ms, p90 %.1f, least %.1f" % (took[50], took[90], took[0]))
 END
-# Uses real-time priority where that is allowed. Without it, a busy machine measures its scheduler.
+# Uses real-time priority where that is allowed; otherwise the figures of a busy machine say more
+# about its scheduler than about the daemon.
 first=()
 if chrt -a -r -p 1 "$daemon" 2>/dev/null; then first=(chrt -r 1); fi
 control_load=$build/bench/control_load

@@ -5,9 +5,9 @@ many calls as possible.
     neighbours.py PREFIX [PREFIX…] [--seconds 8] [--connections 250]
 
 Starts, for each installed gpurota (PREFIX/bin, PREFIX/sbin), a daemon on a simulated machine with 8
-GPUs. Then, for each kind of load, Alice asks for the status every 20 ms, and a tenant of hers for 2
-MiB more. Prints a table of milliseconds: median, 99th percentile, maximum. Needs root, to act as
-two users (54001 and 54002, without accounts).
+GPUs. Then, for each kind of load, Alice asks for the status every 20 ms, and a tenant of hers asks
+for 2 MiB more. Prints a table of milliseconds: median, 99th percentile, maximum. Needs root, to act
+as two users (54001 and 54002, without accounts).
 """
 import argparse
 import json

@@ -2,7 +2,7 @@
 """Makes the tables of the build from src/abi/captures.tsv, which says what each driver call does to
 a capture under way.
 
-    capture_rules.py interposer CAPTURES FUNCTIONS OUTPUT.h    when libgpurota may make which call
+    capture_rules.py interposer CAPTURES FUNCTIONS OUTPUT.h    which calls libgpurota may make when
     capture_rules.py simulator CAPTURES FUNCTIONS OUTPUT.h     what the simulated driver forbids
 
 CMake runs this script. The columns are explained at the top of the table itself; FUNCTIONS is
@@ -16,7 +16,7 @@ import sys
 import driver_functions
 
 OUTCOMES = ("allowed", "refused", "invalidates")
-# Aims that belong to the capture. The legacy stream belongs to it only if a blocking stream
+# Aims that belong to the capture. The legacy stream belongs to a capture only if a blocking stream
 # captures.
 OF_CAPTURE = re.compile(r"\b(capturing stream|joined stream|legacy stream|of the capture|stream "
                         r"joined by|stream that joined)\b")

@@ -4,8 +4,9 @@
     check_driver_functions.py FILE [TSV]    FILE: a cuda.h (or cudaGL.h …), or a libcuda.so
 
 Prints the names that src/abi/driver_functions.tsv lacks, and for a library those that it no longer
-exports. Exits 0 if nothing is new, 1 if something is, 2 if FILE cannot be read. A new version of a
-hooked function comes first: libgpurota passes it on, and its memory is counted by NVML only.
+exports. Exits 0 if nothing is new, 1 if something is, 2 if FILE cannot be read. New versions of
+hooked functions are printed first, because libgpurota passes their calls on to the driver, and only
+NVML counts the memory.
 """
 import pathlib
 import re
@@ -24,8 +25,8 @@ def names_in_library(path):
 
 
 def names_in_header(text):
-    """The declared names; and what the header's macros make of them: cuMemAlloc stands for
-    cuMemAlloc_v2, and __CUDA_API_PTSZ(cuLaunchKernel) for cuLaunchKernel_ptsz too."""
+    """The declared names, and the names that the header's macros make of them: cuMemAlloc stands
+    for cuMemAlloc_v2, and __CUDA_API_PTSZ(cuLaunchKernel) for cuLaunchKernel_ptsz too."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     names = set(re.findall(r"\bCUDAAPI\s+(cu[A-Z]\w*)\s*\(", text))
     for target in re.findall(r"^\s*#\s*define\s+cu[A-Z]\w*\s+(\S.*?)\s*$", text, re.M):

@@ -194,7 +194,7 @@ def check_quoted(root, file, name):
         parts = path.split(os.sep)
         module = parts[1] if parts[0] == "src" else parts[0]
     else:
-        # Generated into the build: "MODULE/NAME" too, so the module is still known.
+        # A generated file: the include is "MODULE/NAME" as well, and so names the module.
         module = name.split("/")[0]
         if module not in ALLOWED and module != "generated":
             return "'%s' is no file of the project: write it as \"module/file.h\"" % name

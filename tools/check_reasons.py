@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Refuses code that makes up why somebody waits, except in its one place. Runs as a test.
+"""Refuses code that writes its own reason for a wait: only the files in MAKERS may. Runs as a test.
 
     tools/check_reasons.py [ROOT]     prints each as file:line: text; exits 1 if there are any
 

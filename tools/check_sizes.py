@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Keeps functions small, and says which files are long. Runs as a test.
 
-    tools/check_sizes.py [ROOT]      prints what is too long; exits 1 if a function is
+    tools/check_sizes.py [ROOT]      prints what is too long; exits 1 if a function is too long
 
 A file may be as long as its one idea needs, so a long file is only reported, not refused.
 

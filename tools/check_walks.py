@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Checks the walks of ARCHITECTURE.md against the code. Runs as a test.
 
-    tools/check_walks.py [ROOT]      prints what is not true; exits 1 if anything is
+    tools/check_walks.py [ROOT]      prints each problem; exits 1 if there are any
 
 A walk is a table of steps. Each step has its number, the earlier step that it comes from ("–": from
-outside), a file, the function there, and the name by which the earlier step calls it, or that it
-sends. The function must be defined in the file. The name must be found both in the file and in the
-file of the earlier step, there as a call if it is the function's name. A walk has no way back: a
-step comes only from an earlier one, and no file is in it twice. WALKS limits the number of steps.
+outside), a file, a function, and the name that the earlier step calls or sends. The function must
+be defined in the file. The name must be in the files of both steps; if it is the function's name,
+the file of the earlier step must call it. A walk has no way back: a step comes only from an earlier
+one, and no file is in it twice. WALKS limits the number of steps.
 """
 
 import os

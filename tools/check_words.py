@@ -26,7 +26,7 @@ COLUMNS = 100
 CODE = (".cpp", ".h", ".c", ".cu", ".in")
 SCRIPTS = (".py", ".sh", ".bash", ".bats")
 TEXTS = (".md", ".1", ".5", ".7", ".8")
-# Where text is counted, and how deep a folder has a row of its own.
+# The folders whose text is counted, and the depth of the folders that have a row of their own.
 ROOTS = {"src": 3, "sim": 2, "tests": 2, "bench": 2, "demo": 1, "python": 1, "tools": 1, "docs": 2,
          "man": 1, "packaging": 1}
 PRONOUN = re.compile(r"(?:^|[.!?:] +)((?:It|They|This|That|What|Who|Whoever|Whose)\b[^.!?]*)")
@@ -37,7 +37,7 @@ NAMES = {"doorman", "look", "looks", "glimpse", "glimpses", "turnstile", "courie
 MEANT = ("look up",)  # the standard term
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 IDENTIFIER = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]*\b")
-# Comments and strings have no identifiers. Only a shell's strings have: "$name", "$(call)".
+# Comments and strings have no identifiers, except a shell's strings: "$name", "$(call)".
 CPP_PROSE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 PYTHON_PROSE = re.compile(r'""".*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*',
                           re.DOTALL)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the checks themselves: each must find what it is for, and nothing else."""
+"""Tests of the checks themselves: each check must find its kind of mistake, and nothing else."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""What is made of the table of the command line: python3 command_line_test.py"""
+"""Tests of what is made of the table of the command line: python3 command_line_test.py"""
 
 import pathlib
 import sys

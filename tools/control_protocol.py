@@ -128,8 +128,8 @@ class Parser:
         return tokens
 
     def take(self, wanted=None):
-        """The next token that is no comment; the comments before it are collected. None at the
-        end."""
+        """The next token that is not a comment; None at the end. Collects the comments before the
+        token."""
         while self.at < len(self.tokens) and self.tokens[self.at][0] in ("own", "behind"):
             self.comment(*self.tokens[self.at])
             self.at += 1

@@ -1,4 +1,4 @@
-"""What is made of the control protocol's Varlink files: python3 control_protocol_test.py"""
+"""Tests of the code made of the protocol's Varlink files: python3 control_protocol_test.py"""
 
 import contextlib
 import io

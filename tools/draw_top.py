@@ -38,7 +38,7 @@ def colour_pieces(line):
 
 
 def svg_of(text):
-    # Without the room that a window has left over.
+    # Removes the empty lines that fill up the window.
     lines = re.sub(r"\n{3,}", "\n\n", text).rstrip("\n").split("\n")
     width = round(2 * MARGIN + COLUMN * max(map(len, lines)))
     height = 2 * MARGIN + LINE * len(lines)

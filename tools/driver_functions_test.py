@@ -52,8 +52,8 @@ class DriverFunctions(unittest.TestCase):
         self.assertGreater(sum(row.use == "hook" for row in rows), 40)
 
     def test_the_oldest_driver_that_works_is_the_one_doctor_asks_for(self):
-        # Functions for a feature that is newer itself, or that is left to NVML where they are
-        # missing.
+        # Functions that an older driver may lack: the feature that needs them is newer as well, or
+        # NVML does their work.
         optional = {"cuCtxFromGreenCtx", "cuCtxRecordEvent", "cuMemGetDefaultMemPool",
                     "cuArrayGetMemoryRequirements",
                     "cuMipmappedArrayGetMemoryRequirements"}

@@ -5,8 +5,8 @@ only the list.
     update_driver_functions.py CUDA_INCLUDE_DIR LIBCUDA    rewrites the list, prints what it added
 
 Names come from the library (nm -D), versions from the cuda*Typedefs.h of the toolkit. A new row
-gets the class and use of its family, or `passes` and `-`: whoever adds it looks at each and
-decides.
+gets the class and use of its family, or `passes` and `-` if no family is known: check each new row
+by hand.
 """
 import collections
 import pathlib
@@ -40,14 +40,15 @@ def new_rows(rows, names, versions):
     known = {row.symbol for row in rows}
     families = {row.base: row for row in rows}
     for (base, stream), symbols in sorted(variants.items()):
-        # The ptds and ptsz variants exist from some version on: the newest pair up.
+        # Symbols and versions are paired from the newest back, because the oldest versions may have
+        # no ptds and ptsz variants.
         paired = zip(reversed(sorted(symbols)), reversed(versions.get((base, stream), [])))
         for (_, symbol), version in paired:
             if symbol in known:
                 continue
             like = families.get(base)
             classes, use = (like.classes, like.use) if like else (("passes",), "-")
-            # A hook is written by hand: until then NVML counts it.
+            # A hook is written by hand. Until then, NVML counts the function's memory.
             yield driver_functions.Row(symbol, base, version, stream, classes,
                                        "nvml" if use == "hook" else use)
 

@@ -4,13 +4,12 @@
 #   make_packages.sh [--kubernetes] [--without-page] FOLDER WORK JOBS ARCHITECTURE [IMAGE.tar]
 #
 # The options are those of packaging/make_packages.sh; IMAGE.tar needs --kubernetes. FOLDER gets the
-# packages for ARCHITECTURE (arm64), IMAGE.tar becomes an image of the plugins for Kubernetes. Both
-# are built in a fresh Debian 12 of this machine's processor, by its own tools and with a compiler
-# and libraries for the other. The fresh Debian is in a temporary folder, which is removed
-# afterwards; nothing of this system is changed. WORK keeps what was compiled, for the next time.
-# Needs mmdebstrap and a
-# mirror (MIRROR names another); root, or subordinate users (/etc/subuid). Called by ./dev package
-# --arch and ./dev image --arch.
+# packages for ARCHITECTURE (arm64), IMAGE.tar becomes an image of the plugins for Kubernetes. The
+# packages and the image are built in a fresh Debian 12 for this machine's processor, with a
+# compiler and libraries for ARCHITECTURE. The fresh Debian is in a temporary folder, which is
+# removed afterwards; nothing of this system is changed. WORK keeps what was compiled, for the next
+# time. Needs mmdebstrap and a mirror (MIRROR names another); root, or subordinate users
+# (/etc/subuid). Called by ./dev package --arch and ./dev image --arch.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 options=() profiles=cross

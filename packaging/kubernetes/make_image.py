@@ -9,10 +9,10 @@ OUT.tar is an OCI layout, which `ctr images import`, `podman load`, `skopeo` and
 or newer) take. The same files give the same bytes: times are SOURCE_DATE_EPOCH (default: 0), and
 everything belongs to root.
 
-Libraries are those that the dynamic linker finds on this machine, so the image is of this machine's
-system: build on the oldest supported one, Debian. For programs of another processor, the libraries
-are those in Debian's folder for that processor (/usr/lib/aarch64-linux-gnu), where a cross build
-has them; finding these needs readelf.
+The image has the libraries that the dynamic linker finds on this machine, so this machine must run
+the oldest supported system, Debian. For programs of another processor, the libraries are those in
+Debian's folder for that processor (/usr/lib/aarch64-linux-gnu), where a cross build has them;
+finding these needs readelf.
 """
 
 import gzip

@@ -2,8 +2,8 @@
 // does not have. packaging/portable/sysroot.sh puts them into libc_nonshared.a, so each program and
 // library gets those that it needs, hidden. Any thread.
 //
-// The list is complete: the linker would name a further one, and packaging/portable/check_files.py
-// refuses symbols that an older system lacks.
+// The list is complete: the linker would report any other missing function, and
+// packaging/portable/check_files.py refuses symbols that an older system lacks.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -19,8 +19,8 @@
 // atomics. "No" is always right.
 HIDDEN char __libc_single_threaded = 0;
 
-// glibc 2.36: a random number, for std::random_device. The function cannot fail, so where the
-// kernel has none the program ends.
+// glibc 2.36: a random number, for std::random_device. The function has no way to report an error,
+// so the program ends if the kernel gives no number.
 HIDDEN uint32_t arc4random(void) {
   uint32_t number = 0;
   while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
@@ -62,7 +62,7 @@ static int find_address(struct dl_phdr_info* object, size_t size, void* context)
     if (part->p_type == PT_LOAD && search->address - start < part->p_memsz) is_inside = 1;
   }
   if (!is_inside) return 0;
-  if (table == NULL) return -1;  // as glibc does: nothing to unwind by
+  if (table == NULL) return -1;  // as in glibc: there is no table to unwind by
   *search->found = (struct found_object){.dlfo_eh_frame = table};
   return 1;
 }

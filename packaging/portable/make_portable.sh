@@ -20,8 +20,8 @@ die() { printf 'portable: %s\n' "$*" >&2; exit 1; }
 
 compile() {
   "$here/packaging/portable/sysroot.sh" "$GPUROTA_SYSROOT"
-  # The old build is discarded when libraries were updated. Their files may have older times than
-  # the objects built with the previous ones, so the build would not see the change.
+  # The old build is discarded when libraries were updated: files of the new libraries may be older
+  # than objects that were built with the old ones, so the build would not see the change.
   cmp -s "$GPUROTA_SYSROOT/made-by" "$build/built-with" || rm -rf "$build/build"
   cp "$GPUROTA_SYSROOT/made-by" "$build/built-with"
   cmake -S "$here" --preset portable -B "$build/build" --log-level=NOTICE ||

@@ -5,10 +5,10 @@
     packaging/portable/sbom.py --name NAME --version VERSION --stage STAGE --build BUILD
                                --sysroot SYSROOT --notices FOLDER
 
-STAGE is the installed tree and BUILD the build that it is of: the archives are read from the
-linker's maps, the headers from what ninja has recorded, and their packages and versions from dpkg
-(of SYSROOT, and of this system for the compiler). FOLDER gets the notices that the licences require
-to be distributed. Prints the document. Called by make_portable.sh.
+STAGE is the tree that was installed from the build folder BUILD. The linker's maps name the
+archives, ninja's records the headers, and dpkg their packages and versions (in SYSROOT; for the
+compiler, on this system). FOLDER gets the notices that the licences require to be distributed.
+Prints the document. Called by make_portable.sh.
 """
 
 import argparse
@@ -23,9 +23,9 @@ import subprocess
 import sys
 import uuid
 
-# By source package: the licence of the part that ends in a program, in SPDX's words, and a word of
-# the package's copyright file. A changed licence is noticed when that word is missing. A package
-# that is linked in and not listed here is an error: read its licence first.
+# By source package: the licence of the part that is linked into a program, in SPDX's words, and a
+# word of the package's copyright file. A changed licence is noticed when that word is missing. A
+# package that is linked in and not listed here is an error: read its licence first.
 LICENCES = {
     "sqlite3": ("blessing", "public-domain"),
     "ncurses": ("X11-distribute-modifications-variant AND BSD-3-Clause", "MIT/X11"),
@@ -99,7 +99,7 @@ class Packages:
 
 
 def archives(build, installed):
-    """Program → archives of which something was taken, as the linker has written it down."""
+    """Program → archives from which something was linked in, as the linker's maps show."""
     found = {}
     for path in glob.glob(os.path.join(build, "maps", "*.map")):
         program = os.path.basename(path)[: -len(".map")]
@@ -134,8 +134,8 @@ def elf_files(stage):
 
 
 def linked_in(packages, build, installed):
-    """Package → the programs that have something of it; an empty set where only headers were
-    read."""
+    """Package → the programs that parts of the package were linked into; an empty set where only
+    headers were read."""
     by_package = {}
     read_headers, taken_archives = headers(build), archives(build, installed)
     packages.learn(read_headers.union(*taken_archives.values()))

@@ -1,19 +1,19 @@
 #!/bin/bash
 # Makes a folder of old headers and libraries to build against: sysroot.sh FOLDER
 #
-# FOLDER gets what programs find at run time (the C library, libsystemd, libacl) from Debian 11, the
-# oldest whose packages are on the mirrors, and what is linked in from Debian 12.
-# FOLDER/packages.tsv and FOLDER/files.tsv are for sbom.py. Needs apt and its mirror (MIRROR names
-# another), gcc, no root; changes nothing of this system. A folder that this script has made is left
-# as it is, unless there are newer packages. Called by make_portable.sh.
+# FOLDER gets everything that programs find at run time (the C library, libsystemd, libacl) from
+# Debian 11, the oldest Debian whose packages are on the mirrors. Everything that becomes part of
+# the programs is from Debian 12. FOLDER/packages.tsv and FOLDER/files.tsv are for sbom.py. Needs
+# apt and its mirror (MIRROR names another), gcc, no root; changes nothing of this system. A folder
+# that this script has made is left as it is, unless there are newer packages. Called by
+# make_portable.sh.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 folder=$(realpath -m "$1")
 mirror=${MIRROR:-http://deb.debian.org}
 old=(libc6 libc6-dev linux-libc-dev libcrypt-dev libsystemd0 libsystemd-dev libacl1 libacl1-dev)
 # Packages whose archives and headers become part of the programs: the same as in the Debian
-# packages.
-# libtinfo6 has the licence of ncurses.
+# packages. libtinfo6 has the licence of ncurses.
 linked=(libsqlite3-dev libncurses-dev libtinfo6 libfmt-dev libtomlplusplus-dev libexpected-dev \
   nlohmann-json3-dev)
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 INTERFACE = "dev.gpurota."
 SYSTEM_RUNTIME_DIR = "/run/gpurota"
-# The daemon's own limit of a call, and more than its longest answer.
+# The daemon's limit for the size of a call, and a size beyond the daemon's longest answer.
 MOST_CALL_BYTES = 64 * 1024
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
 # A running daemon answers from memory, but a daemon whose driver was loading has been seen to take
@@ -243,7 +243,8 @@ def sendable_command(arguments: List[str]) -> List[str]:
 
 def call(method: str, parameters: Dict[str, Any], reply: Type[T]) -> T:
     """Sends one call on a connection of its own. A daemon that is being restarted may close the
-    connection: the call is then sent to the next daemon, if that cannot do anything twice."""
+    connection: the call is then sent to the next daemon, if the call changes nothing or the old
+    daemon had not read it."""
     for _ in range(MOST_TRIES - 1):
         with Connection() as connection:
             try:

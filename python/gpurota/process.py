@@ -1,7 +1,7 @@
 """A command in a lease, with an interface like subprocess.Popen. The command is not a child of this
 process, but a descendant of its lease's first process.
 
-Any thread may wait for it, poll it and signal it.
+Any thread may wait for, poll and signal the command.
 """
 
 import array
@@ -186,7 +186,7 @@ class Process:
             with self._lock:
                 if self.returncode is None:
                     poller.register(self._channel, select.POLLIN)
-            # Not without a limit: another thread may read the return code.
+            # Waits for at most a second, because another thread may read the return code meanwhile.
             poller.poll(1000 if left is None else min(1000, left * 1000 + 1))
         return code
 

@@ -120,7 +120,7 @@ class LeaseGpu:
     used_bytes: Optional[int] = None
     # set if the lease does not use this GPU, and that is a finding
     unused_since: Optional[datetime.datetime] = None
-    # the part of limit_bytes beyond what a turn can have of the GPU; it stays in host memory
+    # the part of limit_bytes that does not fit on the GPU during a turn, and stays in host memory
     oversize_bytes: Optional[int] = None
     # for a swap lease whose GPUs take turns: the phase of its TurnLease; else None
     turn: Optional[str] = None
@@ -175,7 +175,7 @@ class Lease:
     # leave
     leaves: Optional[datetime.datetime] = None
     enforced_by: Optional[str] = None  # library, library_and_driver. None: it has no limit
-    # why the driver does not enforce the limit, where the site asks for that
+    # if the site wants limits enforced by the driver as well: why this limit is not
     not_by_driver: Optional[str] = None
     # owner; the control group of a driver's limit that somebody else set and that applies to the
     # lease
@@ -483,7 +483,7 @@ class TurnLease:
     above_soft_limit: Optional[bool] = None  # leases that are not above their soft limits go first
     # the part of limit_bytes that may stay in host memory, also during its turns
     oversize_bytes: Optional[int] = None
-    hosted_bytes: Optional[int] = None  # the memory of oversize_bytes in use
+    hosted_bytes: Optional[int] = None  # the part of oversize_bytes that is in use
     # being moved back to the GPU; counted in neither resident_bytes nor out_bytes
     coming_bytes: Optional[int] = None
     # host memory that its programs report as pinned, for fast moves
@@ -522,7 +522,7 @@ class TurnGpu:
     switches: List[TurnSwitch]  # the last ones, newest last
     quantum_ms: Optional[int] = None  # None: from the cost of moving memory
     holder: Optional[str] = None  # lease_id
-    # how often memory was evicted, since the daemon started like the next three fields
+    # how often memory was evicted; like the next three fields, counted from the start of the daemon
     evictions: Optional[int] = None
     evicted_bytes: Optional[int] = None  # memory that was evicted
     restored_bytes: Optional[int] = None  # memory that was restored

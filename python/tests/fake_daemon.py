@@ -40,8 +40,8 @@ def more(**parameters: Any) -> bytes:
 
 
 class FakeDaemon:
-    """`handler` gets the method's name without its interface and its parameters; no list: this
-    class's own answer."""
+    """`handler` gets the method's name (without the interface) and the parameters. If the handler
+    returns None, this class answers itself."""
 
     def __init__(self, path: str) -> None:
         self.path = path

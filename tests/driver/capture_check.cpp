@@ -1,6 +1,6 @@
 // Calls that programs make during their captures, inside and outside of them, without invalidating
-// them. A library between a program and the driver must keep these habits legal. abi/captures.tsv
-// lists the driver's behaviour for each call.
+// the captures. A library between a program and the driver must not make such a call invalidate a
+// capture. abi/captures.tsv lists the driver's behaviour for each call.
 #include "tests/driver/api.h"
 
 #include <atomic>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# A control group that may not open device files of GPUs keeps these files also from containers of
-# root's engine, as DevicePolicy= of a systemd slice does (docs/operate/strict-access.md,
-# "Containers"). docker.bats has the same tests for docker.
+# If a control group may not open device files of GPUs, containers of root's engine in that group
+# cannot open them either. DevicePolicy= of a systemd slice makes such a group
+# (docs/operate/strict-access.md, "Containers"). docker.bats has the same tests for docker.
 
 load helpers
 load engine_helpers

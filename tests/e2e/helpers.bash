@@ -73,7 +73,8 @@ end_test() {
   fi
   kill_background
   if [ -n "${DAEMON_PID:-}" ]; then
-    # A stopped daemon leaves programs and cgroups to the next daemon, but there will be none.
+    # A daemon that is stopped leaves programs and cgroups to the next daemon. No daemon follows
+    # this one, so the leases must end first.
     wait_until no_leases >/dev/null 2>&1 || true
     kill -TERM "$DAEMON_PID" 2>/dev/null || true
     wait_until gone "$DAEMON_PID" || kill -KILL "$DAEMON_PID"

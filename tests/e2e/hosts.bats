@@ -123,7 +123,8 @@ is_reported() {
   run -137 remote run --host gpu1 -- sh -c 'kill -KILL $$'
   [ "$(remote run --host user@gpu2 -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"')" != "" ]
   run -2 remote run --host gpu1 --memory nothing -- true
-  # The inner run could only start when its own shell has ended, so it is refused.
+  # The inner run is refused, because it wants the GPU of the lease in which it runs itself: it
+  # could only start after the end of that lease.
   run -125 remote run --host gpu1 --gpu-ids 0 --nonblock -- sh \
     -c 'env GPUROTA_RUNTIME_DIR="$E2E_DIR/run" gpurota run --gpu-ids 0 --nonblock -- true'
   run -127 remote run --host gpu1 -- no-such-command

@@ -39,7 +39,7 @@ nobody_inside() { [ -z "$(in_container)" ]; }
 # Kills the processes on standard input that still exist.
 killed() { xargs -r kill -KILL 2>/dev/null || true; }
 
-# Groups with processes in them. An empty group that a killed engine leaves is the engine's matter.
+# Groups with processes in them. Empty groups do not count, because a killed engine may leave them.
 groups_left() {
   grep -lsx 'populated 1' "$CGROUPS/$OURS"/*/cgroup.events | grep -v -e conmon -e "$OURS/case/" ||
     true

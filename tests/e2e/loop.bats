@@ -5,8 +5,8 @@
 load helpers
 load watch_helpers
 
-# A program that holds its lock makes readers of its files in /proc wait, so the lock is released
-# first.
+# While a program holds the lock of its address space, readers of its files in /proc wait, so the
+# FUSE server for which the program waits is killed first.
 teardown() {
   local server
   server=$(sed -n 's/^server //p' "${E2E_DIR:-/nonexistent}/locked" 2>/dev/null || true)

@@ -1,6 +1,6 @@
-// A program that bypasses libgpurota, although it is loaded, when it looks up driver functions:
-// like some libraries, it reads the symbols of the driver's file itself. Stands for any lookup that
-// libgpurota does not know yet.
+// A program that bypasses libgpurota, although libgpurota is loaded: like some libraries, the
+// program looks up driver functions by reading the symbols of the driver's file itself. Stands for
+// any lookup that libgpurota does not know yet.
 //
 //   past_library MIB         holds MIB of memory, prints "holding", and waits to be ended
 //   past_library MIB hook    the same, but first becomes a tenant by allocating with the hooked

@@ -14,7 +14,8 @@ have_podman() {
   chmod 755 . run
 }
 
-# podman's monitors clean up after their containers, and mount something for that.
+# Waits for podman's monitors before it unmounts what is left, because a monitor mounts something
+# while it cleans up after its container.
 end_containers() {
   local mounted
   [ -d "${E2E_DIR:-/nonexistent}/podman" ] || return 0

@@ -10,8 +10,8 @@ teardown() { end_test; }
 
 PAST=$E2E_PAST_LIBRARY
 
-# past FILE MIB [OPTION…]: starts a program in a lease that bypasses the library; its pid is
-# $SILENT.
+# past FILE MIB [OPTION…]: starts a program that bypasses the library, under a lease with these
+# options; returns when the program holds its memory.
 past() {
   in_background "$1" gpurota run "${@:3}" -- "$PAST" "$2"
   wait_until says "$1" holding

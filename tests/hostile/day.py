@@ -107,7 +107,7 @@ def reports(chance):
 
 
 def examinations(chance):
-    """Sends, as fast as possible, calls that take the daemon long to answer."""
+    """Sends calls that the daemon takes long to answer, as fast as possible."""
     while True:
         kept = [pipelined("Doctor", 50) for _ in range(10)]
         kept += [pipelined("History", 20, points=1000) for _ in range(10)]

@@ -2,9 +2,9 @@
 
     deep_tree.py
 
-Runs as the user of the lease in $GPUROTA_LEASE, as a process of that lease. Half of the processes
-in a question are below this process too, and below 240 others. The other half belongs to no lease:
-the daemon itself, and process numbers that are not in use.
+Runs as the user of the lease in $GPUROTA_LEASE, as a process of that lease. The tenants ask about
+processes of the lease, which are below this process and 240 others, and about some that belong to
+no lease: the daemon, init, and a process number that is not in use.
 """
 import os
 import signal

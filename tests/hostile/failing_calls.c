@@ -1,5 +1,5 @@
-/* Preloaded into gpurotad: the n-th call of a kind fails once, as on a system that has run short.
- * The file $E2E_FAILING_CALLS says which call fails (struct order; failing_calls.py writes it). The
+/* Preloaded into gpurotad: the n-th call of a kind fails, as on a system that has run short. The
+ * file $E2E_FAILING_CALLS says which calls fail (struct order; failing_calls.py writes it). The
  * stack of the failed call is written to the file of that name with .where after it. Only the
  * daemon's own calls count: neither those of programs that it starts, nor those that is_of_others()
  * names. */

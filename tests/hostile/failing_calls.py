@@ -33,7 +33,7 @@ QUERY = 7
 
 
 class Refused(Exception):
-    """The daemon did not carry out a call: it refused it, or closed the connection."""
+    """The daemon did not carry out a call: it refused the call, or closed the connection."""
 
 
 class Failing:
@@ -361,7 +361,8 @@ def tried(method, **parameters):
 
 
 def disturbed(failing, piece, kind, n, times):
-    """Runs a piece with failures. Returns whether a call failed."""
+    """Runs a piece while `times` calls of a kind fail in the daemon, from the n-th on. Returns
+    whether a call failed."""
     failing.arm(kind, n, times)
     try:
         piece()
@@ -398,7 +399,8 @@ class Daemons:
         self.process = None
 
     def begin(self):
-        """Starts the next daemon. Returns whether it serves; if not, it has ended and said why."""
+        """Starts the next daemon. Returns whether the daemon serves; if not, it has ended and said
+        why."""
         if self.process:
             self.process.kill()
             self.process.wait()

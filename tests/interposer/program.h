@@ -1,4 +1,4 @@
-// A program under test, with an environment of its own, which is used line by line.
+// A program under test, with an environment of its own. The test and the program exchange lines.
 #pragma once
 
 #include "base/fd.h"

@@ -183,8 +183,8 @@ def registrations(plugin):
 
 
 class Restarts:
-    """Restarts the services of running pods, which must not notice that. kubelet registers `plugin`
-    with `times` calls."""
+    """Restarts `plugin`, gpurotad and kubelet while pods run: the pods must keep their leases, and
+    no container may be started again. kubelet registers `plugin` with `times` calls."""
 
     def __init__(self, pods, plugin, times, settled):
         self.pods, self.cluster, self.plugin, self.times, self.settled = (

@@ -393,7 +393,7 @@ class RepeatedCalls(DraCase):
         self.stop_plugin()
         with self.api.lock:
             self.api.claims.clear()
-        self.start_plugin("--review", "3600")  # a start asks at once
+        self.start_plugin("--review", "3600")  # reviews its claims at its start, too
         self.wait_for_device(name, lambda device: memory_of(device) == before - 5 * GIB)
         self.assertEqual(len(self.leases()), 1, "it is used")
 

@@ -122,8 +122,8 @@ def by_resources(cluster, pods):
 
 
 def a_completed_pod(pods, add):
-    """The pod's lease ends when its program does, though the pod exists and kubelet before 1.34
-    lists it."""
+    """The pod's lease ends when its program does, although the pod still exists and kubelet before
+    1.34 still lists it."""
     add("beside")
     pods.wait_held("beside")
     add("completed", COMPUTE, restart="Never")

@@ -77,8 +77,8 @@ class Node(Machine):
         return {name: len(devices or []) for name, devices in registered.items()}
 
     def registered(self):
-        """Whether kubelet has all devices of the plugin, by a checkpoint that is newer than the
-        last start of either."""
+        """Whether kubelet has registered all devices of the plugin since the last restart of
+        kubelet or the plugin."""
         try:
             stored = os.stat("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint").st_mtime
         except OSError:
@@ -167,8 +167,7 @@ def one_round(node, chance, number):
 def settle(node):
     wait_until(node.registered, "all devices to be allocatable (%s)" % node.allocatable())
     for name in list(node.pods):
-        # kubelet refuses a pod that comes while it has no devices. Such a pod must never run
-        # without them.
+        # kubelet refuses a pod that comes while kubelet has no devices. Such a pod must never run.
         if wait_until(lambda name=name: node.is_held(name) or node.has_failed(name),
                       "pod %s to be held to its limit" % name):
             if node.has_failed(name):

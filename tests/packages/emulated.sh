@@ -2,9 +2,9 @@
 # Runs a command on a machine that seems to run programs for another processor: emulated.sh
 # ARCHITECTURE COMMAND…
 #
-# ARCHITECTURE is arm64. The command runs as root in a user namespace of its own, whose kernel runs
-# such programs by qemu-user; the rest of the machine is unchanged. Needs root, qemu-user-static,
-# and Linux 6.7. For tests of packages.
+# ARCHITECTURE is arm64. The command runs as root in a user namespace of its own. Only in that
+# namespace does the kernel run programs for ARCHITECTURE, by qemu-user; the rest of the machine is
+# unchanged. Needs root, qemu-user-static, and Linux 6.7. For tests of packages.
 set -euo pipefail
 architecture=$1
 shift
@@ -14,8 +14,8 @@ if [ "${EMULATED:-}" != "$architecture" ]; then
   [ "$(id -u)" = 0 ] || skip "needs root"
   [ "$architecture" = arm64 ] || skip "programs for $architecture cannot be emulated here"
   command -v qemu-aarch64-static >/dev/null || skip "qemu-user-static is not installed"
-  # All users keep their own numbers in the namespace. Only root outside can write that mapping, for
-  # a process that waits for it.
+  # All users keep their own numbers in the namespace. Only root outside the namespace can write
+  # that mapping, while the process inside waits.
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   mkfifo "$work/go"

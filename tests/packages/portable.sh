@@ -153,8 +153,8 @@ try_tarball() {
 }
 
 rpm_there() { rpm --root "$root" --dbpath /var/lib/rpm "$@"; }
-# Uses the rpm of this machine, because these systems have none. The RPMs need only systemd and what
-# the tarball has used.
+# Uses the rpm of this machine, because these systems have none. Besides what the tarball needs, the
+# RPMs need only systemd.
 try_rpms() {
   local name
   quietly "apt-get update" inside apt-get update -q

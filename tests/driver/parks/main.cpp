@@ -8,7 +8,8 @@
 // tab-separated line for each; with several rounds, how often each outcome was seen. Columns of
 // calls: function, aim, while locked, while parked (waits, or answers and how), outcomes. Columns
 // of habits: name, longest time to park in seconds, longest time to restore in seconds, outcomes.
-// An outcome is "goes on", or the step that failed with its result, and the end of the process.
+// An outcome says what became of the process ("goes on": unharmed). If a step failed, the outcome
+// begins with that step and its result.
 // Exit code: 0; 2 if the driver is not usable.
 #include "tests/driver/parks/park.h"
 

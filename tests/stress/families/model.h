@@ -2,9 +2,9 @@
 //
 // `held` is an upper bound of what all threads hold at any moment. A request counts in it, with the
 // most that the request can take, from before the driver is called; freed memory leaves it after
-// the call. A refusal is wrong if the bound never exceeded what fits between the request's begin
-// and its refusal; for this, each thread keeps the peak of `held` since its request began. `exact`
-// is what a process holds while it rests.
+// the call. A refusal is wrong if, from the beginning of the request to its refusal, the bound
+// never exceeded what fits; for this, each thread keeps the peak of `held` since its request began.
+// `exact` is what a process holds while it rests.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -64,8 +64,9 @@ struct Shared {
 extern Shared* shared;
 extern int threads_in_all;
 
-// Stores the first error for the report. `spare` is by how much a refused request would have fit:
-// about one block if a thread was only late, a pool's size if a thread counted a pool twice.
+// Stores the first error for the report. `spare`: the bytes that a wrongly refused request would
+// have left free: about one block if a thread only counted late, a pool's size if a thread counted
+// a pool twice.
 void problem(const char* what, long long code, long long spare = 0);
 
 // The requests of one thread.
