@@ -275,7 +275,7 @@ Result<void> check_removal(const JobEntries& entries, const JobEntry& job, bool 
   }
   if (names.empty()) return {};
   return fail(Code::kInvalid, fmt::format("other jobs start after {0}: {1}. 'gpurota job remove "
-                                          "--force {0}' removes it, and they name it no more",
+                                          "--force {0}' removes it, and they no longer name it",
                                           name, names));
 }
 
