@@ -418,18 +418,18 @@ CallContext Daemon::call_context() {
           .users = users_,
           .grants = grants_,
           .wall_clock = world_.wall_clock,
-          .jobs = &jobs_,
-          .processes = &world_.processes,
-          .fillers = &fillers_,
-          .answers = &answers_,
-          .turns = &turns_,
-          .config = &config_,
-          .bookings = &bookings_,
-          .cdi = &cdi_,
-          .notifier = &notifier_,
-          .series = &series_,
+          .jobs = jobs_,
+          .processes = world_.processes,
+          .fillers = fillers_,
+          .answers = answers_,
+          .turns = turns_,
+          .config = config_,
+          .bookings = bookings_,
+          .cdi = cdi_,
+          .notifier = notifier_,
+          .series = series_,
           .wake_streams = [this] { control_.on_event(); },
-          .sessions = &sessions_};
+          .sessions = sessions_};
 }
 
 Housekeeping::Parts Daemon::housekeeping_parts() {

@@ -9,7 +9,6 @@ namespace gpurota::daemon {
 
 Outcome BookingMethods::on(const Caller& caller, const proto::Book& call) {
   if (const auto error = parts_.driver.error) return refused(*error);
-  if (!parts_.bookings) return refused({Code::kUnavailable, 0, "nothing can be booked here"});
   auto request = leases_.request_of(caller, call.request);
   if (!request) return refused(request.error());
   if (request->kind != LeaseKind::kReservation) {
@@ -28,7 +27,7 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Book& call) {
                     "only administrators can have others leave when a booking begins: without "
                     "--on-time they leave when it is used"});
   }
-  const auto made = parts_.bookings->make(*request, call.begins, free, on_time);
+  const auto made = parts_.bookings.make(*request, call.begins, free, on_time);
   if (!made) return refused(made.error());
   proto::Book::Reply reply;
   for (const RequestId id : *made) {
@@ -43,13 +42,12 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Claim& call) {
   const Error unknown{Code::kNotFound, 0,
                       "there is no booking " + to_string(call.request_id) +
                           ": it may be over, or cancelled (gpurota calendar shows the others)"};
-  if (!parts_.bookings) return refused(unknown);
-  const auto owner = parts_.bookings->owner_of(call.request_id);
+  const auto owner = parts_.bookings.owner_of(call.request_id);
   if (!owner) return refused(unknown);
   if (*owner != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's booking"});
   }
-  const auto claimed = parts_.bookings->claim(call.request_id);
+  const auto claimed = parts_.bookings.claim(call.request_id);
   if (!claimed) return refused(claimed.error());
   proto::Claim::Reply reply;
   reply.lease_id = claimed->lease;
@@ -59,7 +57,6 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Claim& call) {
 
 Outcome BookingMethods::on(const Caller& caller, const proto::ListBookings&) {
   proto::ListBookings::Reply reply;
-  if (!parts_.bookings) return replied<proto::ListBookings>(reply);
   for (const BookingEntry& entry : parts_.tables.bookings) {
     reply.bookings.push_back(parts_.views.booking(entry, caller.uid));
   }
@@ -67,8 +64,7 @@ Outcome BookingMethods::on(const Caller& caller, const proto::ListBookings&) {
 }
 
 std::optional<Outcome> BookingMethods::cancel(const Caller& caller, const proto::Cancel& call) {
-  const BookingEntry* const entry =
-      parts_.bookings ? parts_.tables.find_booking(call.request_id) : nullptr;
+  const BookingEntry* const entry = parts_.tables.find_booking(call.request_id);
   if (!entry) return std::nullopt;
   const bool own = entry->asked.uid == caller.uid;
   if (!own && !parts_.views.is_administrator(caller.uid)) {
@@ -77,7 +73,7 @@ std::optional<Outcome> BookingMethods::cancel(const Caller& caller, const proto:
   const Author by{caller.uid, call.reason.value_or("")};
   const std::string why = "it was cancelled by " + parts_.views.user_name(caller.uid) +
                           (own ? "" : " (administrator)") + said_text(by.reason);
-  parts_.bookings->cancel(call.request_id, why, by);
+  parts_.bookings.cancel(call.request_id, why, by);
   return replied<proto::Cancel>({});
 }
 

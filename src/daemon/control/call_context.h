@@ -69,19 +69,18 @@ struct CallContext {
   Users& users;
   const lease::GrantBook& grants;
   std::function<WallTime()> wall_clock;
-  Jobs* jobs = nullptr;
-  ports::Processes* processes = nullptr;
-  Fillers* fillers = nullptr;
-  SharedAnswers* answers = nullptr;  // null: no answer is shared; needs `processes` and `turns`
-  TurnKeeper* turns = nullptr;
-  const config::Config* config = nullptr;
-  Bookings* bookings = nullptr;
-  const CdiSpecs* cdi = nullptr;
-  Notifier* notifier = nullptr;
-  const SeriesKeeper* series = nullptr;
-  // Called when a stream has an answer. Required with `notifier` and `sessions`.
-  std::function<void()> wake_streams{};
-  WebSessions* sessions = nullptr;  // needs `wake_streams` and `config`; null: nobody can sign in
+  Jobs& jobs;
+  ports::Processes& processes;
+  Fillers& fillers;
+  SharedAnswers& answers;
+  TurnKeeper& turns;
+  const config::Config& config;
+  Bookings& bookings;
+  const CdiSpecs& cdi;
+  Notifier& notifier;
+  const SeriesKeeper& series;
+  std::function<void()> wake_streams;  // call when a stream has an answer
+  WebSessions& sessions;
 };
 
 }  // namespace gpurota::daemon

@@ -73,7 +73,7 @@ Outcome ControlMethods::call_as(const Caller& caller, const Method& params) {
     if (!lease) lease = params.lease_id;
   }
   const std::string_view error = proto::error_word(outcome.answer);
-  if (parts_.answers && error.empty() && !Method::kReadOnly) parts_.answers->changed();
+  if (error.empty() && !Method::kReadOnly) parts_.answers.changed();
   parts_.recorder.on_call({caller.uid, caller.process.pid, caller.session}, Method::kMethod, lease,
                           error);
   return outcome;
@@ -92,7 +92,7 @@ Outcome ControlMethods::call(const Caller& caller, const proto::Call& call) {
 }
 
 std::uint64_t ControlMethods::changes() const {
-  return parts_.grants.changes() + parts_.turns->changes() + parts_.processes->changes();
+  return parts_.grants.changes() + parts_.turns.changes() + parts_.processes.changes();
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::GetInfo&) {
@@ -114,10 +114,9 @@ Outcome ControlMethods::on(const Caller& caller, const proto::GetInfo&) {
 
 template <class Method, class View>
 Outcome ControlMethods::shared(const Caller& caller, SharedAnswers::About about, const View& view) {
-  if (!parts_.answers) return replied<Method>(view());
   Outcome outcome;
-  outcome.shared = parts_.answers->get(about, parts_.views.like(caller.uid), changes(),
-                                       [&] { return proto::reply_json<Method>(view()); });
+  outcome.shared = parts_.answers.get(about, parts_.views.like(caller.uid), changes(),
+                                      [&] { return proto::reply_json<Method>(view()); });
   return outcome;
 }
 

@@ -117,7 +117,7 @@ proto::FillerPlace FillerMethods::describe_place(const FillerEntry& filler,
   place.gpu = gpu.info.index;
   place.gpu_uuid = gpu.info.uuid;
   place.state = to_string(filler::State::kBusy);
-  const auto& spots = parts_.fillers->spots();
+  const auto& spots = parts_.fillers.spots();
   const auto at = spots.find(gpu.info.uuid);
   if (at == spots.end()) return place;
   const FillerSpot& spot = at->second;
@@ -125,22 +125,22 @@ proto::FillerPlace FillerMethods::describe_place(const FillerEntry& filler,
   place.state = to_string(state);
   place.why = to_string(spot.turns.why());
   const std::string label = parts_.gpus.name_of(gpu.info.uuid);
-  if (const auto reason = reason_there(*parts_.fillers, filler, spot, label)) {
+  if (const auto reason = reason_there(parts_.fillers, filler, spot, label)) {
     place.wait_reason = wire_reason(*reason);
   }
   if (spot.filler == filler.id && spot.moved_out) {
     place.state = "evicted";
     place.lease_id = spot.lease;
     const auto start = spot.turns.start_at();
-    if (start && !filler.paused) place.start_at = parts_.fillers->wall_time(*start);
+    if (start && !filler.paused) place.start_at = parts_.fillers.wall_time(*start);
   } else if (spot.filler == filler.id) {
-    place.since = parts_.fillers->wall_time(spot.since);
+    place.since = parts_.fillers.wall_time(spot.since);
     place.lease_id = spot.lease;
   } else if (spot.filler) {
     place.state = to_string(filler::State::kBusy);
     place.why = "another filler";
   } else if (const auto start = spot.turns.start_at()) {
-    place.start_at = parts_.fillers->wall_time(*start);
+    place.start_at = parts_.fillers.wall_time(*start);
   }
   return place;
 }
@@ -174,7 +174,7 @@ proto::Filler FillerMethods::describe_filler(const FillerEntry& filler) const {
 
 Result<const FillerEntry*> FillerMethods::own_filler(const Caller& caller, const std::string& name,
                                                      const std::optional<std::string>& user) const {
-  return find_meant(parts_.fillers->entries(), meant_by(parts_, caller, "filler", name, user));
+  return find_meant(parts_.fillers.entries(), meant_by(parts_, caller, "filler", name, user));
 }
 
 Outcome FillerMethods::on(const Caller& caller, const proto::AddFiller& call) {
@@ -191,14 +191,14 @@ Outcome FillerMethods::on(const Caller& caller, const proto::AddFiller& call) {
   if (!wishes) return refused(wishes.error());
   const auto possible = check_possible(*wishes, parts_.rooms.list());
   if (!possible) return refused(possible.error());
-  const auto added = parts_.fillers->add(caller.uid, spec_of_program(call), std::move(*wishes));
+  const auto added = parts_.fillers.add(caller.uid, spec_of_program(call), std::move(*wishes));
   if (!added) return refused(added.error());
   return replied<proto::AddFiller>({describe_filler(**added)});
 }
 
 Outcome FillerMethods::on(const Caller& caller, const proto::ListFillers& call) {
   proto::ListFillers::Reply reply;
-  const auto listed = for_all_meant(parts_.fillers->entries(),
+  const auto listed = for_all_meant(parts_.fillers.entries(),
                                     meant_by(parts_, caller, "filler", call.name, call.user),
                                     [&](const FillerEntry& filler) {
                                       if (!filler.removed)
@@ -226,7 +226,7 @@ Outcome FillerMethods::on(const Caller& caller, const proto::ControlFiller& call
   const ProgramDeed deed(parts_, caller.uid, "filler", **filler, call.reason);
   const bool changed =
       what == Fillers::What::kRemove || (*filler)->paused != (what == Fillers::What::kPause);
-  const auto done = parts_.fillers->control((*filler)->id, what, deed.by());
+  const auto done = parts_.fillers.control((*filler)->id, what, deed.by());
   if (!done) return refused(done.error());
   if (changed)
     deed.tell(did, what == Fillers::What::kRemove ? NoticeKind::kReleased : NoticeKind::kChanged);
@@ -237,7 +237,7 @@ Outcome FillerMethods::on(const Caller& caller, const proto::ReadFillerLog& call
   const auto filler = own_filler(caller, call.name, call.user);
   if (!filler) return refused(filler.error());
   Outcome outcome;
-  outcome.on_worker = [logs = parts_.fillers->logs((*filler)->id), most = log_bytes(call.bytes)] {
+  outcome.on_worker = [logs = parts_.fillers.logs((*filler)->id), most = log_bytes(call.bytes)] {
     const auto text = read_logs(logs, most);
     return text ? proto::reply_json<proto::ReadFillerLog>({*text})
                 : proto::error_json(proto::wire_error(text.error()));

@@ -290,8 +290,7 @@ Outcome HistoryMethods::on(const Caller& caller, const proto::Report& call) {
 }
 
 Outcome HistoryMethods::on(const Caller&, const proto::History& call) {
-  if (!parts_.series) return refused({Code::kUnavailable, 0, "this daemon keeps no figures"});
-  auto answer = make_series_answer(call, parts_.gpus, *parts_.series, parts_.wall_clock());
+  auto answer = make_series_answer(call, parts_.gpus, parts_.series, parts_.wall_clock());
   if (!answer) return refused(answer.error());
   Outcome outcome;
   outcome.long_answer = std::move(*answer);

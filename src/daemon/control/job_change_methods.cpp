@@ -223,7 +223,7 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::UpdateJob& call)
   const ProgramDeed deed(parts_, caller.uid, "job", **job, call.reason);
   const auto live = update_lease_of(caller, **job, call);
   if (!live) return refused(live.error());
-  if (const auto done = parts_.jobs->change((*job)->id, *spec); !done) return refused(done.error());
+  if (const auto done = parts_.jobs.change((*job)->id, *spec); !done) return refused(done.error());
   if (!changes.empty()) deed.tell(changes, NoticeKind::kChanged);
   return replied<proto::UpdateJob>({jobs_.describe_job(**job), *live});
 }
@@ -239,7 +239,7 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::ExportJobs& call
     return replied<proto::ExportJobs>(reply);
   }
   const bool administrator = parts_.views.is_administrator(caller.uid);
-  for (const auto& [id, job] : parts_.jobs->entries()) {
+  for (const auto& [id, job] : parts_.jobs.entries()) {
     const bool meant = call.user ? is_user(job.user, job.uid, *call.user) : job.uid == caller.uid;
     if (!meant || job.is_removed() || (job.uid != caller.uid && !administrator)) continue;
     if (secrets && !may_have_secrets(caller, job)) return refused(secrets_of_others());
@@ -253,11 +253,11 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::ExportJobs& call
 Outcome JobChangeMethods::on(const Caller& caller, const proto::ApplyJobs& call) {
   std::vector<WantedJob> wanted;
   for (const proto::JobDefinition& each : call.jobs) {
-    auto spec = spec_of(each, find_job(parts_.jobs->entries(), caller.uid, each.name));
+    auto spec = spec_of(each, find_job(parts_.jobs.entries(), caller.uid, each.name));
     if (!spec) return refused(spec.error());
     wanted.push_back({std::move(*spec), each.start});
   }
-  const auto changes = parts_.jobs->apply(caller.uid, std::move(wanted));
+  const auto changes = parts_.jobs.apply(caller.uid, std::move(wanted));
   if (!changes) return refused(changes.error());
   proto::ApplyJobs::Reply reply;
   for (std::size_t i = 0; i < changes->size(); ++i) {

@@ -123,7 +123,7 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   // Shown as waiting; `detail` says for what.
   if (state.phase == jobs::Phase::kChained) {
     shown.state = jobs::to_string(jobs::Phase::kWaiting);
-    shown.detail = chain_of(parts_.jobs->entries(), job.uid, job.spec).text;
+    shown.detail = chain_of(parts_.jobs.entries(), job.uid, job.spec).text;
   }
   shown.options = job.spec.options;
   shown.restart = jobs::to_string(job.spec.restart);
@@ -139,7 +139,7 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   if (job.spec.is_array()) describe_array(job, shown);
   if (job.lease && parts_.tables.find(*job.lease)) shown.lease_id = job.lease;
   // An array waits in the queue as long as nothing of it runs.
-  const JobEntry* const asking = job.spec.is_array() ? parts_.jobs->items().asking_of(job) : &job;
+  const JobEntry* const asking = job.spec.is_array() ? parts_.jobs.items().asking_of(job) : &job;
   const QueueEntry* const request =
       asking && job.items.on().size() <= 1 ? request_of(*asking) : nullptr;
   if (request) {
@@ -154,13 +154,13 @@ const QueueEntry* JobMethods::request_of(const JobEntry& job) const {
   if (state.phase != jobs::Phase::kRunning || !state.asking) return nullptr;
   for (const QueueEntry& entry : parts_.tables.requests) {
     if (entry.asked.uid != job.uid || entry.asked.kind != LeaseKind::kJob) continue;
-    if (parts_.jobs->job_of(entry.holder.id) == &job) return &entry;
+    if (parts_.jobs.job_of(entry.holder.id) == &job) return &entry;
   }
   return nullptr;
 }
 
 void JobMethods::describe_array(const JobEntry& job, proto::Job& shown) const {
-  const jobs::ItemCounts counts = parts_.jobs->items().count(job);
+  const jobs::ItemCounts counts = parts_.jobs.items().count(job);
   shown.array = to_string(job.spec.array);
   shown.at_once = job.spec.at_once;
   shown.items =
@@ -179,7 +179,7 @@ proto::JobItem JobMethods::describe_item(const JobEntry& array, std::int64_t ind
   if (!array.spec.each.empty()) {
     shown.command = array.spec.each.at(static_cast<std::size_t>(index) - 1);
   }
-  const JobEntry* const item = parts_.jobs->items().find(array, index);
+  const JobEntry* const item = parts_.jobs.items().find(array, index);
   const jobs::JobState* const state = item ? &item->life.state() : array.items.state_of(index);
   if (state == nullptr) return shown;
   shown.detail = text_or_nothing(state->end_detail);
@@ -201,13 +201,13 @@ proto::JobItem JobMethods::describe_item(const JobEntry& array, std::int64_t ind
 
 Result<const JobEntry*> JobMethods::own_job(const Caller& caller, const std::string& name,
                                             const std::optional<std::string>& user) const {
-  return find_meant(parts_.jobs->entries(), meant_by(parts_, caller, "job", name, user));
+  return find_meant(parts_.jobs.entries(), meant_by(parts_, caller, "job", name, user));
 }
 
 Outcome JobMethods::on(const Caller& caller, const proto::AddJob& call) {
   auto spec = job_spec_of(call);
   if (!spec) return refused(spec.error());
-  const auto added = parts_.jobs->add(caller.uid, std::move(*spec));
+  const auto added = parts_.jobs.add(caller.uid, std::move(*spec));
   if (!added) return refused(added.error());
   return replied<proto::AddJob>({describe_job(**added)});
 }
@@ -215,10 +215,10 @@ Outcome JobMethods::on(const Caller& caller, const proto::AddJob& call) {
 Outcome JobMethods::on(const Caller& caller, const proto::ListJobs& call) {
   proto::ListJobs::Reply reply;
   const auto listed =
-      for_all_meant(parts_.jobs->entries(), meant_by(parts_, caller, "job", call.name, call.user),
+      for_all_meant(parts_.jobs.entries(), meant_by(parts_, caller, "job", call.name, call.user),
                     [&](const JobEntry& job) {
                       // Removed: only the store still has the job.
-                      if (job.is_removed() && !parts_.jobs->is_on(job)) return false;
+                      if (job.is_removed() && !parts_.jobs.is_on(job)) return false;
                       reply.jobs.push_back(describe_job(job));
                       return true;
                     });
@@ -259,7 +259,7 @@ Outcome JobMethods::control_array(const Caller& caller, const proto::ControlJob&
     if (wanted->what != Jobs::What::kRestart) {
       return refused({Code::kInvalid, 0, "only restart is for the items that did not end well"});
     }
-    const auto done = parts_.jobs->items().retry(array.id);
+    const auto done = parts_.jobs.items().retry(array.id);
     if (!done) return refused(done.error());
     deed.tell("restarted items of", NoticeKind::kReleased);
     return replied<proto::ControlJob>({});
@@ -272,7 +272,7 @@ Outcome JobMethods::control_array(const Caller& caller, const proto::ControlJob&
   const auto what = wanted->what == Jobs::What::kStart  ? JobItems::What::kStart
                     : wanted->what == Jobs::What::kStop ? JobItems::What::kStop
                                                         : JobItems::What::kRestart;
-  const auto done = parts_.jobs->items().control(array.id, *call.item, what, deed.by());
+  const auto done = parts_.jobs.items().control(array.id, *call.item, what, deed.by());
   if (!done) return refused(done.error());
   deed.tell(fmt::format("{} item {} of", wanted->did, *call.item),
             wanted->what == Jobs::What::kStart ? NoticeKind::kChanged : NoticeKind::kReleased);
@@ -286,10 +286,10 @@ Outcome JobMethods::on(const Caller& caller, const proto::ControlJob& call) {
   const auto ids = jobs_in(caller, call);
   if (!ids) return refused(ids.error());
   if (wanted->what == Jobs::What::kRemove && !call.force.value_or(false)) {
-    const JobEntries& entries = parts_.jobs->entries();
+    const JobEntries& entries = parts_.jobs.entries();
     for (const std::uint64_t id : *ids) {
       const JobEntry& job = entries.at(id);
-      const auto may = check_removal(entries, job, parts_.jobs->is_on(job), *ids);
+      const auto may = check_removal(entries, job, parts_.jobs.is_on(job), *ids);
       if (!may) return refused(may.error());
     }
   }
@@ -318,18 +318,18 @@ Result<std::vector<std::uint64_t>> JobMethods::jobs_in(const Caller& caller,
 
 Result<void> JobMethods::control(const Caller& caller, std::uint64_t id, const Wanted& wanted,
                                  const std::optional<std::string>& reason) {
-  const auto entry = parts_.jobs->entries().find(id);
+  const auto entry = parts_.jobs.entries().find(id);
   // The job was removed together with an earlier one of these jobs.
-  if (entry == parts_.jobs->entries().end()) return {};
+  if (entry == parts_.jobs.entries().end()) return {};
   const JobEntry& job = entry->second;
   const ProgramDeed deed(parts_, caller.uid, "job", job, reason);
   const jobs::Phase before = job.life.state().phase;
   const bool was_to_return = job.life.state().start_again;
   const auto request = describe_job(job).request_id;
-  const auto done = parts_.jobs->control(id, wanted.what, deed.by());
-  const auto now = parts_.jobs->entries().find(id);
+  const auto done = parts_.jobs.control(id, wanted.what, deed.by());
+  const auto now = parts_.jobs.entries().find(id);
   const jobs::JobState* const state =
-      now == parts_.jobs->entries().end() ? nullptr : &now->second.life.state();
+      now == parts_.jobs.entries().end() ? nullptr : &now->second.life.state();
   // Cancel the request with the reason. Otherwise it ends with its process, without a reason.
   if (request && state && state->phase == jobs::Phase::kStopping) {
     parts_.queue.leave(*request, Error{Code::kGone, 0, stopping_text(now->second)});
@@ -370,7 +370,7 @@ Outcome JobMethods::on(const Caller& caller, const proto::ReadJobLog& call) {
                                 call.name, *(*job)->items.indices().from(0))});
   }
   Outcome outcome;
-  outcome.on_worker = [folder = parts_.jobs->log_folder(run), from, most = log_bytes(call.bytes)] {
+  outcome.on_worker = [folder = parts_.jobs.log_folder(run), from, most = log_bytes(call.bytes)] {
     const auto part = keeper::read_log(folder, from, most);
     if (!part) return proto::error_json(proto::wire_error(part.error()));
     return proto::reply_json<proto::ReadJobLog>({part->text, to_string(part->next), part->missed});

@@ -188,19 +188,18 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   if (request.quantum && !swap) {
     return fail(Code::kInvalid, "only leases that take turns have a quantum: give --swap too");
   }
-  if (wanted.soft_limit && parts_.config) {
-    GPUROTA_TRY(check_soft_limit(parts_.config->soft_limit, swap));
+  if (wanted.soft_limit) {
+    GPUROTA_TRY(check_soft_limit(parts_.config.soft_limit, swap));
   }
-  const GpuClasses classes = parts_.config ? parts_.config->gpu_classes : GpuClasses();
+  const GpuClasses& classes = parts_.config.gpu_classes;
   GPUROTA_ASSIGN_OR_RETURN(request.placement.wishes,
                            wishes_of(wanted, parts_.tables, classes, parts_.gpus));
   if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(wanted, request));
   GPUROTA_TRY(read_warning(wanted, request));
   // The kernel's credentials show whether a run of a job asks: no caller can claim to be one.
-  const JobEntry* const job = request.kind == LeaseKind::kRun && parts_.jobs
-                                  ? parts_.jobs->job_of(caller.process)
-                                  : nullptr;
+  const JobEntry* const job =
+      request.kind == LeaseKind::kRun ? parts_.jobs.job_of(caller.process) : nullptr;
   if (job) {
     request.kind = LeaseKind::kJob;
     request.waits_since = job->life.place();
@@ -231,9 +230,7 @@ bool LeaseMethods::may_pass(uid_t uid, const Error& error) const {
 }
 
 Outcome LeaseMethods::refused_to(const Caller& caller, Outcome outcome, const Error& error) {
-  if (parts_.jobs) {
-    parts_.jobs->on_refused(caller.process, error.message, may_pass(caller.uid, error));
-  }
+  parts_.jobs.on_refused(caller.process, error.message, may_pass(caller.uid, error));
   return outcome;
 }
 
@@ -254,7 +251,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Start& call) {
     outcome.again_after_move = true;
     return outcome;
   }
-  if (parts_.jobs) parts_.jobs->on_held(caller.process, call.lease_id);
+  parts_.jobs.on_held(caller.process, call.lease_id);
   outcome.answer = replied<proto::Start>({*started}).answer;
   return outcome;
 }
@@ -393,8 +390,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::GetEnvironment& call
   const bool container = call.container.value_or(false);
   reply.environment = lease_environment(**entry, parts_.gpus, parts_.tenant_socket, container);
   if (container || !(*entry)->lease.exclusive()) reply.preload = parts_.preload;
-  if (const std::string device = parts_.cdi ? parts_.cdi->device_of(call.lease_id) : "";
-      !device.empty()) {
+  if (const std::string device = parts_.cdi.device_of(call.lease_id); !device.empty()) {
     reply.cdi_device = device;
   }
   return replied<proto::GetEnvironment>(reply);

@@ -113,14 +113,12 @@ Outcome LimitMethods::on(const Caller& caller, const proto::GetLimits& call) {
   proto::GetLimits::Reply reply;
   reply.uid = uid;
   reply.user = parts_.views.user_name(uid);
-  reply.window_seconds = parts_.config->hours_window.count();
+  reply.window_seconds = parts_.config.hours_window.count();
   std::int64_t booked = 0;
-  if (parts_.bookings) {
-    for (const BookingEntry& entry : parts_.tables.bookings) booked += entry.asked.uid == uid;
-  }
+  for (const BookingEntry& entry : parts_.tables.bookings) booked += entry.asked.uid == uid;
   reply.limits =
-      limits_of(parts_.allowances.standing_of(uid), parts_.config->max_leases_per_user, booked);
-  if (parts_.bookings) add_booking_bounds(uid, reply.limits);
+      limits_of(parts_.allowances.standing_of(uid), parts_.config.max_leases_per_user, booked);
+  add_booking_bounds(uid, reply.limits);
   reply.fair_share = parts_.views.share(uid);
   return replied<proto::GetLimits>(reply);
 }

@@ -64,19 +64,16 @@ Outcome NoticeMethods::on(const Caller& caller, const proto::TestNotice& call) {
   if (user != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, "only administrators may send a test to somebody else"});
   }
-  if (!parts_.notifier || !parts_.wake_streams) {
-    return refused({Code::kUnavailable, 0, "this daemon notifies nobody"});
-  }
   Notice notice{.kind = NoticeKind::kTest, .to = user};
   notice.text = "this is a test: you would be told of your leases in this way";
   notice.by = caller.uid;
-  if (const auto may = parts_.notifier->check_test(notice); !may) return refused(may.error());
+  if (const auto may = parts_.notifier.check_test(notice); !may) return refused(may.error());
   Outcome outcome = replied<proto::TestNotice>(
       {.channel = "none",
        .detail = "nothing is sent: a test has several answers, call it with `more`"});
   // The notice is sent when the first answer is asked for.
   outcome.stream =
-      std::make_shared<TestStream>(*parts_.notifier, parts_.wake_streams, std::move(notice));
+      std::make_shared<TestStream>(parts_.notifier, parts_.wake_streams, std::move(notice));
   return outcome;
 }
 

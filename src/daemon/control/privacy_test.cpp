@@ -3,10 +3,16 @@
 #include "base/log.h"
 #include "daemon/control/control_methods.h"
 #include "daemon/gpus/fake_world_test.h"
+#include "daemon/history/series_keeper.h"
+#include "daemon/leases/cdi_specs.h"
 #include "daemon/leases/lease_world_test.h"
+#include "daemon/notices/notifier.h"
+#include "daemon/supervised/fillers.h"
+#include "daemon/supervised/jobs.h"
 #include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_server.h"
 #include "daemon/tenants/turn_keeper.h"
+#include "daemon/users/web_sessions.h"
 #include "store/sqlite_store.h"
 
 #include <gmock/gmock.h>
@@ -81,6 +87,33 @@ class PrivacyTest : public FakeWorldTest,
                        .end = {},
                        .on_change = {},
                        .file = {}}),
+        jobs({.loop = loop,
+              .processes = processes,
+              .supervisor = no_programs(),
+              .wall_clock = [this] { return wall(); },
+              .grace = [] { return Duration(1s); },
+              .directory = ""}),
+        fillers({.loop = loop,
+                 .processes = processes,
+                 .supervisor = no_programs(),
+                 .config = config,
+                 .gpus = gpus,
+                 .tables = world.tables,
+                 .leases = leases,
+                 .turns = turns,
+                 .recorder = recorder,
+                 .queue = queue,
+                 .states = world.states,
+                 .availability = world.availability,
+                 .samples = world.samples,
+                 .wall_clock = [this] { return wall(); },
+                 .directory = ""}),
+        cdi({loop, config, gpus, world.tables, processes, "", "", ""}),
+        notifier({loop, nullptr, processes, config, [this] { return wall(); }}),
+        series({loop, gpus, world.tables, [](LeaseId) { return std::optional<TurnFigures>(); },
+                [this] { return wall(); }, nullptr}),
+        sessions(
+            {loop, config, world.users, [] { return std::string(); }, [this] { return wall(); }}),
         views({.config = config,
                .processes = processes,
                .gpus = gpus,
@@ -117,7 +150,18 @@ class PrivacyTest : public FakeWorldTest,
                  .users = world.users,
                  .grants = grants,
                  .wall_clock = [this] { return wall(); },
-                 .bookings = &world.bookings}) {
+                 .jobs = jobs,
+                 .processes = processes,
+                 .fillers = fillers,
+                 .answers = answers,
+                 .turns = turns,
+                 .config = config,
+                 .bookings = world.bookings,
+                 .cdi = cdi,
+                 .notifier = notifier,
+                 .series = series,
+                 .wake_streams = [] {},
+                 .sessions = sessions}) {
     world.on_lease = [this](const LeaseEntry& entry, bool gone) {
       recorder.on_lease_change(entry, gone);
     };
@@ -139,6 +183,18 @@ class PrivacyTest : public FakeWorldTest,
     proto::ShowConfig::Reply reply;
     reply.file = fmt::format("{} {}", viewer, everything ? "sees everything" : "sees their own");
     return reply;
+  }
+
+  // Nothing can be started.
+  Supervisor::Parts no_programs() {
+    return {.loop = loop,
+            .processes = processes,
+            .budgets = world.budgets,
+            .store = nullptr,
+            .keeper = "",
+            .systemd_run = "",
+            .gpurota = "",
+            .runtime_dir = ""};
   }
 
   WallTime wall() const {
@@ -191,7 +247,7 @@ class PrivacyTest : public FakeWorldTest,
     client.uid = uid;
     const Caller caller{processes.id_of(processes.spawn(client)), uid};
     const Outcome outcome = methods.call(caller, proto::Call{std::move(method), false, false});
-    std::optional<std::string> answer = outcome.answer;
+    std::optional<std::string> answer = outcome.shared ? *outcome.shared : outcome.answer;
     if (outcome.long_answer) answer.reset();
     while (!answer) answer = outcome.long_answer->go_on();
     return *answer;
@@ -239,6 +295,13 @@ class PrivacyTest : public FakeWorldTest,
   TenantServer tenants;
   WatchKeeper keeper;
   DriverLimits driver_limits;
+  Jobs jobs;
+  Fillers fillers;
+  SharedAnswers answers;
+  CdiSpecs cdi;
+  Notifier notifier;
+  SeriesKeeper series;
+  WebSessions sessions;
   Views views;
   ControlMethods methods;
   LeaseId id;

@@ -24,12 +24,12 @@ ProgramDeed::ProgramDeed(const CallContext& parts, uid_t caller, const char* wha
 
 std::string ProgramDeed::by() const {
   if (own()) return {};
-  return "by " + author_text(*parts_.processes, caller_) + said_text(reason_);
+  return "by " + author_text(parts_.processes, caller_) + said_text(reason_);
 }
 
 void ProgramDeed::tell(const std::string& did, NoticeKind kind) const {
   if (own()) return;
-  const std::string author = author_text(*parts_.processes, caller_);
+  const std::string author = author_text(parts_.processes, caller_);
   Recorder::Event event;
   event.type = what_ == "job" ? proto::EventType::kJobChanged : proto::EventType::kFillerChanged;
   event.uid = owner_;
@@ -37,12 +37,11 @@ void ProgramDeed::tell(const std::string& did, NoticeKind kind) const {
                               said_text(reason_));
   event.detail = fmt::format("{}: {}", display_text(name_, 64), command_);
   parts_.recorder.record(std::move(event));
-  if (parts_.notifier == nullptr) return;
   Notice notice{.kind = kind, .to = owner_};
   notice.text = program_text(author, did, what_, name_, reason_);
   notice.reason = reason_;
   notice.by = caller_;
-  parts_.notifier->on_notice(notice);
+  parts_.notifier.on_notice(notice);
 }
 
 }  // namespace gpurota::daemon

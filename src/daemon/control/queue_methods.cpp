@@ -237,7 +237,7 @@ Outcome QueueMethods::on(const Caller& caller, const proto::Cancel& call) {
   const bool own = entry->asked.uid == caller.uid;
   const std::string why = "it was cancelled by " + parts_.views.user_name(caller.uid) +
                           (own ? "" : " (administrator)") + said_text(by.reason);
-  if (parts_.jobs) parts_.jobs->on_cancelled(entry->holder.id, why);
+  parts_.jobs.on_cancelled(entry->holder.id, why);
   parts_.queue.leave(call.request_id, Error{Code::kGone, 0, why}, by);
   return replied<proto::Cancel>({});
 }

@@ -125,8 +125,8 @@ Outcome TurnsMethods::on(const Caller& caller, const proto::ListTurns& call) {
     if (gpu.info.mig_enabled || (call.gpu_ids && !named)) continue;
     reply.gpus.push_back(parts_.views.turns(gpu, caller.uid));
   }
-  reply.host_budget_bytes = parts_.turns->host_budget();
-  reply.host_out_bytes = sched::HostNeeds(parts_.turns->turns().residency()).out_now();
+  reply.host_budget_bytes = parts_.turns.host_budget();
+  reply.host_out_bytes = sched::HostNeeds(parts_.turns.turns().residency()).out_now();
   return replied<proto::ListTurns>(reply);
 }
 
@@ -162,7 +162,7 @@ Result<void> TurnsMethods::set_gpus(const Caller& caller, const proto::SetGpus& 
       return fail(Code::kInvalid, fmt::format("GPU {} has {}: its capacity cannot be more",
                                               info.index, to_string(info.memory)));
     }
-    GPUROTA_TRY(parts_.turns->check(info, settings_of(info, *parts_.config, state)));
+    GPUROTA_TRY(parts_.turns.check(info, settings_of(info, parts_.config, state)));
     states.push_back(std::move(state));
   }
   for (const ports::StoredGpuState& state : states) {
@@ -170,7 +170,7 @@ Result<void> TurnsMethods::set_gpus(const Caller& caller, const proto::SetGpus& 
     const GpuEntry* const gpu = parts_.gpus.find(state.uuid);
     if (!gpu) continue;
     const GpuInfo& info = gpu->info;
-    const GpuSettings now = settings_of(info, *parts_.config, state);
+    const GpuSettings now = settings_of(info, parts_.config, state);
     Recorder::Event event;
     event.type = proto::EventType::kGpuSet;
     event.gpu = state.uuid;
@@ -180,7 +180,7 @@ Result<void> TurnsMethods::set_gpus(const Caller& caller, const proto::SetGpus& 
                                 now.quantum ? fmt::format("{} ms", now.quantum->count()) : "auto");
     parts_.recorder.record(std::move(event));
   }
-  parts_.turns->refresh();
+  parts_.turns.refresh();
   parts_.queue.poke();
   return {};
 }

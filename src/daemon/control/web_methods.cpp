@@ -13,8 +13,6 @@
 namespace gpurota::daemon {
 namespace {
 
-constexpr const char* kNoSessions = "this daemon signs nobody in";
-
 // The message of a stream, set when the account database has answered. The stream may have ended by
 // then.
 struct Answered {
@@ -171,37 +169,32 @@ proto::WebSession WebMethods::describe(const Caller& caller,
 }
 
 std::optional<Caller> WebMethods::caller_of(const Caller& server, std::string_view token) const {
-  if (!parts_.sessions) return std::nullopt;
-  const WebSessions::Session* const session = parts_.sessions->use(server.uid, token);
+  const WebSessions::Session* const session = parts_.sessions.use(server.uid, token);
   if (!session) return std::nullopt;
   return Caller{server.process, session->uid, session->id};
 }
 
 Outcome WebMethods::on(const Caller& caller, const proto::ServeWeb& call) {
-  if (!parts_.sessions || !parts_.wake_streams)
-    return refused({Code::kUnavailable, 0, kNoSessions});
   if (!is_page_url(call.url) && !why_without_page(call.url)) {
     return refused({Code::kInvalid, 0,
                     "the page's address is http://HOST:PORT/ or https://…/; without a page it is "
                     "no-page:not-built or no-page:off"});
   }
   return streamed(needs_more(),
-                  std::make_shared<Serving>(Serving::Parts{*parts_.sessions, parts_.users,
-                                                           *parts_.config, parts_.wake_streams},
+                  std::make_shared<Serving>(Serving::Parts{parts_.sessions, parts_.users,
+                                                           parts_.config, parts_.wake_streams},
                                             caller.uid, call.url));
 }
 
 Outcome WebMethods::on(const Caller& caller, const proto::MakeWebLink&) {
-  if (!parts_.sessions) return refused({Code::kUnavailable, 0, kNoSessions});
-  auto link = parts_.sessions->make_link(caller.uid);
+  auto link = parts_.sessions.make_link(caller.uid);
   if (!link) return refused(link.error());
   return replied<proto::MakeWebLink>(
       {.url = std::move(*link), .seconds = WebSessions::kLinkLife.count()});
 }
 
 Outcome WebMethods::on(const Caller& caller, const proto::GetWebLink& call) {
-  if (!parts_.sessions) return refused({Code::kUnavailable, 0, kNoSessions});
-  const auto uid = parts_.sessions->user_of_link(caller.uid, call.secret);
+  const auto uid = parts_.sessions.user_of_link(caller.uid, call.secret);
   if (!uid) return refused(uid.error());
   return replied<proto::GetWebLink>({.uid = *uid,
                                      .user = parts_.views.user_name(*uid),
@@ -209,8 +202,7 @@ Outcome WebMethods::on(const Caller& caller, const proto::GetWebLink& call) {
 }
 
 Outcome WebMethods::on(const Caller& caller, const proto::SignIn& call) {
-  if (!parts_.sessions) return refused({Code::kUnavailable, 0, kNoSessions});
-  auto opened = parts_.sessions->sign_in(caller.uid, call.secret, call.from.value_or(""));
+  auto opened = parts_.sessions.sign_in(caller.uid, call.secret, call.from.value_or(""));
   if (!opened) return refused(opened.error());
   const WebSessions::Session& session = opened->session;
   parts_.recorder.on_call({session.uid, caller.process.pid, session.id}, "SignIn", {}, {});
@@ -221,15 +213,13 @@ Outcome WebMethods::on(const Caller& caller, const proto::SignIn& call) {
 }
 
 Outcome WebMethods::on(const Caller& caller, const proto::SignInByProxy& call) {
-  if (!parts_.sessions || !parts_.wake_streams)
-    return refused({Code::kUnavailable, 0, kNoSessions});
-  if (auto may = parts_.sessions->check_server(caller.uid); !may) return refused(may.error());
+  if (auto may = parts_.sessions.check_server(caller.uid); !may) return refused(may.error());
   auto answer = [this, caller, call](const Result<ports::Account>& account) {
     if (!account) return error_text(account.error());
     if (!parts_.users.may_connect(call.uid, *account)) {
       return error_text({Code::kDenied, 0, account->name + " may not use gpurota on this machine"});
     }
-    auto opened = parts_.sessions->sign_in_by_proxy(caller.uid, call.uid, call.from.value_or(""));
+    auto opened = parts_.sessions.sign_in_by_proxy(caller.uid, call.uid, call.from.value_or(""));
     if (!opened) return error_text(opened.error());
     const Caller as{caller.process, call.uid, opened->session.id};
     parts_.recorder.on_call({as.uid, as.process.pid, as.session}, "SignInByProxy", {}, {});
@@ -242,9 +232,8 @@ Outcome WebMethods::on(const Caller& caller, const proto::SignInByProxy& call) {
 
 Outcome WebMethods::on(const Caller& caller, const proto::ListWebSessions&) {
   proto::ListWebSessions::Reply reply;
-  if (!parts_.sessions) return replied<proto::ListWebSessions>(reply);
   const bool all = parts_.views.is_administrator(caller.uid);
-  for (const WebSessions::Session& session : parts_.sessions->list()) {
+  for (const WebSessions::Session& session : parts_.sessions.list()) {
     if (all || session.uid == caller.uid) reply.sessions.push_back(describe(caller, session));
   }
   return replied<proto::ListWebSessions>(reply);
@@ -252,8 +241,7 @@ Outcome WebMethods::on(const Caller& caller, const proto::ListWebSessions&) {
 
 Outcome WebMethods::on(const Caller& caller, const proto::EndWebSessions& call) {
   proto::EndWebSessions::Reply reply;
-  const auto sessions =
-      parts_.sessions ? parts_.sessions->list() : std::vector<WebSessions::Session>();
+  const auto sessions = parts_.sessions.list();
   const bool administrator = parts_.views.is_administrator(caller.uid);
   for (const WebSessions::Session& session : sessions) {
     const std::string id = web_session_text(session.id);
@@ -262,7 +250,7 @@ Outcome WebMethods::on(const Caller& caller, const proto::EndWebSessions& call) 
                        : caller.session ? session.id == *caller.session
                                         : own;
     if (!meant) continue;
-    parts_.sessions->end(session.id);
+    parts_.sessions.end(session.id);
     reply.session_ids.push_back(id);
   }
   if (call.session_id && reply.session_ids.empty()) {
