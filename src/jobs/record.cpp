@@ -302,7 +302,8 @@ Result<void> check_spec(const JobSpec& spec) {
     }
   }
   if (spec.tty && spec.output == Output::kJournal) {
-    return fail(Code::kInvalid, "the journal is not a terminal: leave out --tty, or --output journal");
+    return fail(Code::kInvalid,
+                "the journal is not a terminal: leave out --tty, or --output journal");
   }
   for (const std::string& option : spec.options) {
     if (option != "--" && option.rfind("--runtime-dir", 0) != 0) continue;
