@@ -112,6 +112,24 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   grep '"operation":"Acquire"' state/audit/"$(id -u)".jsonl | grep -q '"by":"web"'
 }
 
+@test "a signed-in user unfolds an array, reads an item's output, stops one and restarts one" {
+  gpurota job add sweep --array 1-4%2 --memory 1G -- sh -c 'echo "item $GPUROTA_ARRAY_INDEX"
+[ "$GPUROTA_ARRAY_INDEX" = 1 ] && [ ! -e failed ] && touch failed && exit 3
+exec sleep 1000'
+  wait_until sweep_runs
+  start_web
+  browse_signed_in items >did
+  local step
+  for step in unfolded output stopped next restarted folded; do grep -qx "$step" did; done
+}
+# The first item has failed, two run.
+sweep_runs() {
+  gpurota job show sweep --json | python3 -c '
+import json, sys
+items = json.load(sys.stdin)["jobs"][0]["items"]
+sys.exit(not (items["failed"] == 1 and items["running"] == 2))'
+}
+
 @test "the machines of a fleet have a view without a violation, whatever the peers say" {
   gpurota reserve --gpu-ids 0 >/dev/null
   head -c 20 /dev/zero | tr '\0' t >token

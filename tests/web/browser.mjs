@@ -5,7 +5,7 @@
 // stopped and started again), text (what users wrote is shown as text), keys (views can be reached with the keyboard), or
 // paint (prints how long the first view took), signed_in (as views, of somebody who opens LINK, a link of `gpurota web`), or actions (what
 // they can do there, by mouse and keyboard; prints each step), fleet (the machines, as views), wall (where only those who are signed in see the page: before,
-// after and behind LINK), offered (what LINK's reader is asked who then opens OTHER, a link of another user), or sessions (ends another session than the one of LINK). Used by tests/e2e/web_browser.bats.
+// after and behind LINK), offered (what LINK's reader is asked who then opens OTHER, a link of another user), sessions (ends another session than the one of LINK), or items (what they do with the items of the array sweep; prints each step). Used by tests/e2e/web_browser.bats.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
@@ -339,6 +339,36 @@ async function sessions() {
   console.log("ended");
 }
 
+// The items of the array sweep: the first has failed, two run, the last one waits.
+async function items() {
+  const page = await signIn();
+  const row = (index) => page.locator("tr.item", { hasText: `sweep[${index}]` });
+  const fold = page.getByRole("button", { name: "Items of sweep" });
+  await page.locator("nav a", { hasText: "Jobs" }).click();
+  await fold.click();
+  await row(1).getByText("failed", { exact: true }).waitFor();
+  await row(1).getByText("last run: exited with 3").waitFor();
+  if ((await row(4).count()) !== 0) problems.push("an item is shown that has not begun");
+  console.log("unfolded");
+  await row(2).getByRole("button", { name: "Output of sweep[2]" }).click();
+  await page.locator("pre", { hasText: "item 2" }).waitFor();
+  console.log("output");
+  await check(page, "items");
+  await row(3).getByRole("button", { name: "Stop sweep[3]" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
+  await row(3).getByText("cancelled", { exact: true }).waitFor();
+  console.log("stopped");
+  await row(4).getByText("running", { exact: true }).waitFor();
+  console.log("next");
+  await row(1).getByRole("button", { name: "Restart sweep[1]" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Restart" }).click();
+  await row(1).getByRole("button", { name: "Stop sweep[1]" }).waitFor();
+  console.log("restarted");
+  await fold.click();
+  await soon(page, async () => (await page.locator("tr.item").count()) === 0, "the items are not folded");
+  console.log("folded");
+}
+
 // Steps are printed when the page shows what they have changed.
 async function actions() {
   const page = await signIn();
@@ -392,7 +422,7 @@ async function actions() {
 }
 
 try {
-  await { signed_in, actions, offered, fleet, wall, sessions, views, restart, text, keys, paint }[what]();
+  await { signed_in, actions, items, offered, fleet, wall, sessions, views, restart, text, keys, paint }[what]();
 } catch (error) {
   problems.push(String(error));
 }
