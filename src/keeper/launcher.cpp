@@ -12,10 +12,13 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,13 +48,32 @@ Result<void> write_file(int directory, const char* name, const std::string& text
   return {};
 }
 
-// Moves this process into a new control group. Runs between fork and exec, and allocates no memory.
-void enter_new(const char* cgroup, const char* members) {
-  if (::mkdir(cgroup, 0755) != 0) return;
+// Moves this process into a control group. Between fork and exec: takes no memory.
+void enter(const char* members) {
   const int fd = ::open(members, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
   (void)!::write(fd, "0", 1);
   ::close(fd);
+}
+
+// Forks a child that begins in the new control group `cgroup`; in the group of this process if
+// `cgroup` is empty or cannot be made. No move where the kernel can do without (Linux 5.7): a move
+// keeps every fork of the machine waiting, for up to tens of milliseconds. The child may only make
+// system calls until it executes a program.
+pid_t fork_in(const std::string& cgroup) {
+  if (cgroup.empty() || ::mkdir(cgroup.c_str(), 0755) != 0) return ::fork();
+  if (const Fd group(::open(cgroup.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); group) {
+    clone_args wanted = {};
+    wanted.flags = CLONE_INTO_CGROUP;
+    wanted.exit_signal = SIGCHLD;
+    wanted.cgroup = static_cast<std::uint64_t>(group.get());
+    const long pid = ::syscall(SYS_clone3, &wanted, sizeof wanted);
+    if (pid >= 0) return static_cast<pid_t>(pid);
+  }
+  const std::string members = cgroup + "/cgroup.procs";
+  const pid_t pid = ::fork();
+  if (pid == 0) enter(members.c_str());
+  return pid;
 }
 
 Result<std::string> read_report_file(const std::string& path) {
@@ -81,11 +103,9 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  const std::string members = cgroup + "/cgroup.procs";
-  const pid_t pid = ::fork();
+  const pid_t pid = fork_in(cgroup);
   if (pid < 0) return fail_errno("cannot fork", errno);
   if (pid == 0) {
-    if (!cgroup.empty()) enter_new(cgroup.c_str(), members.c_str());
     // A session of its own: the job gets no signals of the daemon's terminal.
     (void)::setsid();
     const int nothing = ::open("/dev/null", O_RDWR);

@@ -37,9 +37,9 @@ class Launcher {
 
   // Starts a keeper and returns the pid of a child of ours: the keeper, or a program that requests
   // it from systemd. When the child has ended, find_holder() returns the keeper, or read_report()
-  // the reason why there is none. The last run's report is removed. `cgroup`: the control group
-  // that the child makes and enters before it executes anything. If the group cannot be made, or
-  // `cgroup` is empty, the child stays in the group of this process.
+  // the reason why there is none. The last run's report is removed. `cgroup`: a new control
+  // group in which the child begins. If the group cannot be made, or `cgroup` is empty, the child
+  // begins in the group of this process.
   Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders,
                       const std::string& cgroup = {});
   // Call before a start is recorded: removes the traces of the last run, so that began() is false
