@@ -80,7 +80,7 @@ TEST_F(NestedLeasesTest, RequestThatWouldWaitForItsOwnShellIsRefused) {
   request.uid = 1000;
   request.process = processes.id_of(processes.spawn({.parent = 1}));
   request.placement.gpus = {kGpu};
-  const OwnShell::Parts parts{world->tables, world->rooms, gpus, &processes};
+  const OwnShell::Parts parts{world->tables, world->rooms, gpus, processes};
   EXPECT_TRUE(check_own_shell(parts, request, {})) << "somebody in another shell";
   const auto said = check_own_shell(parts, request, {id, "--gpus"});
   ASSERT_FALSE(said);

@@ -26,8 +26,7 @@ bool has_process(const LeaseEntry& entry, const ports::ProcessId& process,
 
 std::vector<LeaseId> leases_around(const OwnShell::Parts& parts, const AcquireRequest& request,
                                    const OwnShell& shell) {
-  const std::string cgroup =
-      parts.processes ? parts.processes->cgroups().of(request.process.pid) : std::string();
+  const std::string cgroup = parts.processes.cgroups().of(request.process.pid);
   std::vector<LeaseId> around;
   for (const auto& [id, entry] : parts.tables.leases) {
     if (entry.lease.uid != request.uid || entry.cause) continue;

@@ -18,8 +18,7 @@ struct OwnShell {
     const LeaseTables& tables;
     const GpuRooms& rooms;
     const GpuTable& gpus;
-    ports::Processes* processes =
-        nullptr;  // null: nobody asks which control group the caller is in
+    ports::Processes& processes;
   };
   // The lease in whose shell the caller says that it is. Counts for a command, and not for another
   // reservation, which lasts without the shell.
