@@ -153,7 +153,7 @@ class PrivacyTest : public FakeWorldTest,
                  .jobs = jobs,
                  .processes = processes,
                  .fillers = fillers,
-                 .answers = answers,
+                 .answers = shared_answers,
                  .turns = turns,
                  .config = config,
                  .bookings = world.bookings,
@@ -297,7 +297,7 @@ class PrivacyTest : public FakeWorldTest,
   DriverLimits driver_limits;
   Jobs jobs;
   Fillers fillers;
-  SharedAnswers answers;
+  SharedAnswers shared_answers;
   CdiSpecs cdi;
   Notifier notifier;
   SeriesKeeper series;
