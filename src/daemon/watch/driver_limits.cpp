@@ -146,37 +146,46 @@ LimitSetter::Wanted DriverLimits::wanted() const {
 }
 
 void DriverLimits::run(bool wait) {
-  const bool was_running = std::exchange(running_, true);
-  again_ = was_running;
-  if (was_running && !wait) return;
+  if (under_way_ > 0 && !wait) {
+    again_ = true;
+    return;
+  }
   if (!worker_) {
     worker_ = std::make_unique<sys::Worker>(parts_.loop, "driver limits");
     setter_ = std::make_shared<LimitSetter>(parts_.make_probe(), parts_.file);
   }
+  again_ = false;
+  ++under_way_;
   const auto job = [setter = setter_, wanted = wanted(), gpus = limited_gpus(),
                     own = parts_.processes.cgroups().of(::getpid())] {
     return setter->carry_out(wanted, gpus, own);
   };
-  const auto done = [this](LimitRound round) { on_round(std::move(round)); };
+  const auto done = [this, number = ++rounds_](LimitRound round) {
+    on_round(number, std::move(round));
+  };
   if (!wait) {
     worker_->run(job, done);
   } else if (!worker_->run_and_wait(asked_ ? kLeasePatience : kDriverPatience, job, done)) {
     log::warn("the driver does not answer about its memory limits yet, continuing");
   }
-  // The earlier round's answer comes after this one, although it is older: run another round.
-  if (was_running) again_ = true;
 }
 
-void DriverLimits::on_round(LimitRound round) {
-  running_ = false;
+// The worker carries out rounds in their order, but the answer of a round that was waited for comes
+// before those of earlier rounds.
+void DriverLimits::on_round(std::uint64_t number, LimitRound round) {
+  --under_way_;
   asked_ = true;
-  last_ = std::move(round);
-  warn_once();
-  schedule();
-  if (again_) run(false);
-  parts_.on_change();
-  // Do not end leases here: this function may run within a change of a lease.
-  worker_->run([] { return true; }, [this](bool) { end_unlimited(); });
+  if (number > last_number_) {
+    last_number_ = number;
+    last_ = std::move(round);
+    warn_once();
+    schedule();
+    parts_.on_change();
+    // Not from within a change of a lease.
+    end_timer_ = parts_.loop.add_timer(parts_.loop.now(), ports::Urgency::kHousekeeping,
+                                       [this] { end_unlimited(); });
+  }
+  if (again_ && under_way_ == 0) run(false);
 }
 
 void DriverLimits::schedule() {

@@ -12,6 +12,7 @@
 #include "sys/worker.h"
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -72,7 +73,7 @@ class DriverLimits {
   // none.
   std::string others_group(const LeaseEntry& entry) const;
   // Whether the driver has yet to answer about the last change.
-  bool is_asking() const { return running_; }
+  bool is_asking() const { return under_way_ > 0; }
   // Empty: enforcement = "library".
   std::optional<DriverLimitsReport> report() const;
 
@@ -83,22 +84,24 @@ class DriverLimits {
   LimitSetter::Wanted wanted() const;
   std::vector<GpuInfo> limited_gpus() const;
   void run(bool wait);
-  void on_round(LimitRound round);
+  void on_round(std::uint64_t number, LimitRound round);
   void warn_once();
   void end_unlimited();
   void schedule();
 
   Parts parts_;
   bool started_ = false;
-  bool running_ = false;
-  bool again_ = false;  // something has changed since the round began
-  bool asked_ = false;  // the driver has answered once
+  int under_way_ = 0;              // rounds that the driver has not answered
+  std::uint64_t rounds_ = 0;       // that have begun
+  std::uint64_t last_number_ = 0;  // of the round in last_
+  bool again_ = false;             // something has changed since the round began
+  bool asked_ = false;             // the driver has answered once
   LimitRound last_;
   std::set<LeaseId> required_;  // made while the site required the driver's limit
   std::string told_;            // the last trouble that was logged
   std::shared_ptr<LimitSetter> setter_;
   std::unique_ptr<sys::Worker> worker_;
-  ports::EventLoop::SourcePtr timer_;
+  ports::EventLoop::SourcePtr timer_, end_timer_;
 };
 
 }  // namespace gpurota::daemon
