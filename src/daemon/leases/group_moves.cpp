@@ -52,7 +52,7 @@ void GroupMoves::on_moved(LeaseId lease, pid_t pid, const Result<void>& moved) {
                  {{"lease", to_string(lease)}, {"error", saved.error().message}});
     }
   }
-  if (parts_.on_moved) parts_.on_moved();
+  parts_.on_moved();
 }
 
 }  // namespace gpurota::daemon
