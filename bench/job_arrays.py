@@ -76,7 +76,10 @@ class Latencies:
 class Daemon:
     def __init__(self, stage):
         self.folder = tempfile.TemporaryDirectory()
-        self.run, self.state = (os.path.join(self.folder.name, each) for each in ("run", "state"))
+        self.state = os.path.join(self.folder.name, "state")
+        # In memory, as /run is: creating a file on a disk takes longer.
+        self.memory_folder = tempfile.TemporaryDirectory(dir="/dev/shm")
+        self.run = os.path.join(self.memory_folder.name, "run")
         os.makedirs(self.run)
         os.environ["GPUROTA_RUNTIME_DIR"] = self.run
         self.stage = stage

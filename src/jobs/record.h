@@ -86,11 +86,12 @@ Result<KeeperReport> decode_report(std::string_view text);
 // Files in the directory of one job. The keeper gets the path of this directory.
 inline constexpr const char* kOrdersFile = "orders";
 inline constexpr const char* kReportFile = "report";
-// Exists from before the start of a run is stored until the keeper has its lock, so that a run that
-// never began can be started again.
-inline constexpr const char* kUnbegunFile = "unbegun";
-// Locked by the keeper while it lives, so that a run is never started twice.
+// Locked by the keeper while it lives, so that a run is never started twice. The keeper makes the
+// file or empties it. Before the start of a run is stored, the daemon writes kUnbegun into a file
+// that an earlier run has left. So a run whose lock file is missing or not empty never began, and
+// can be started again.
 inline constexpr const char* kLockFile = "lock";
+inline constexpr const char* kUnbegun = "not begun\n";
 inline constexpr const char* kLogFiles[] = {"log.a", "log.b"};
 
 }  // namespace gpurota::jobs

@@ -13,6 +13,7 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 
 #include <fcntl.h>
@@ -27,6 +28,8 @@ namespace {
 
 // The file with systemd-run's error message.
 constexpr const char* kComplaintFile = "complaint";
+// Made by earlier versions.
+constexpr const char* kOldUnbegunFile = "unbegun";
 
 Result<void> make_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
@@ -96,9 +99,9 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
   const std::string place = place_of(job);
   GPUROTA_TRY(make_directory(place));
   GPUROTA_ASSIGN_OR_RETURN(const Fd directory, open_directory(place));
-  (void)::unlinkat(directory.get(), jobs::kReportFile, 0);
+  for (const char* name : {jobs::kReportFile, kComplaintFile})
+    (void)::unlinkat(directory.get(), name, 0);
   GPUROTA_TRY(write_file(directory.get(), jobs::kOrdersFile, encode(orders)));
-  GPUROTA_TRY(write_file(directory.get(), kComplaintFile, ""));
   const std::vector<std::string> words = command_for(job, orders.user);
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -109,7 +112,9 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
     // A session of its own: the job gets no signals of the daemon's terminal.
     (void)::setsid();
     const int nothing = ::open("/dev/null", O_RDWR);
-    const int complaint = ::openat(directory.get(), kComplaintFile, O_WRONLY | O_NOFOLLOW);
+    // Made here, since a new file can take the file system milliseconds.
+    const int complaint =
+        ::openat(directory.get(), kComplaintFile, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
     for (const int fd : {0, 1, 2}) (void)::dup2(nothing, fd);
     if (complaint >= 0) (void)::dup2(complaint, 2);
     set_signals(ProgramSignals::none());
@@ -149,13 +154,17 @@ void Launcher::clear(std::uint64_t job) {
   const auto directory = open_directory(place_of(job));
   if (!directory) return;
   (void)::unlinkat(directory->get(), jobs::kReportFile, 0);
+  const Fd lock(::openat(directory->get(), jobs::kLockFile, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!lock) return;
   // If the file cannot be written (the disk is full), began() returns true: a start that was only
   // recorded then counts as a run whose end nobody saw.
-  (void)write_file(directory->get(), jobs::kUnbegunFile, "");
+  (void)!::write(lock.get(), jobs::kUnbegun, std::strlen(jobs::kUnbegun));
 }
 
 bool Launcher::began(std::uint64_t job) const {
-  return ::access((place_of(job) + "/" + jobs::kUnbegunFile).c_str(), F_OK) != 0;
+  struct stat lock = {};
+  const std::string path = place_of(job) + "/" + jobs::kLockFile;
+  return ::lstat(path.c_str(), &lock) == 0 ? lock.st_size == 0 : errno != ENOENT;
 }
 
 void Launcher::withdraw(std::uint64_t job) {
@@ -216,8 +225,8 @@ Result<void> Launcher::forget(std::uint64_t job) {
   const Fd directory(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!directory) return {};
   for (const char* name :
-       {jobs::kOrdersFile, jobs::kReportFile, jobs::kUnbegunFile, "report.new", kComplaintFile,
-        jobs::kLockFile, jobs::kLogFiles[0], jobs::kLogFiles[1]}) {
+       {jobs::kOrdersFile, jobs::kReportFile, "report.new", kComplaintFile, jobs::kLockFile,
+        jobs::kLogFiles[0], jobs::kLogFiles[1], kOldUnbegunFile}) {
     (void)::unlinkat(directory.get(), name, 0);
   }
   if (::rmdir(place.c_str()) != 0) return fail_errno("cannot remove " + place, errno);

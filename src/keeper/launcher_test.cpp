@@ -91,6 +91,18 @@ TEST_F(LauncherTest, FindsTheKeeperThatSystemdHasStarted) {
   EXPECT_TRUE(launcher_.forget(kJob));
 }
 
+TEST_F(LauncherTest, RunHasBegunOnceItsKeeperHasTheLock) {
+  orders_.spec.command = {"true"};
+  for (const char* what : {"first run", "second run"}) {
+    launcher_.clear(kJob);
+    EXPECT_FALSE(launcher_.began(kJob)) << what;
+    EXPECT_EQ(wait_for(*launcher_.start(kJob, orders_)), 0);
+    EXPECT_TRUE(launcher_.began(kJob)) << what;
+    while (*launcher_.find_holder(kJob)) (void)::usleep(5'000);
+    EXPECT_TRUE(launcher_.began(kJob)) << what;
+  }
+}
+
 TEST_F(LauncherTest, UnitRequestShowsNoSecrets) {
   orders_.spec.command = {"true"};
   EXPECT_EQ(wait_for(*launcher_.start(kJob, orders_)), 0);

@@ -139,6 +139,8 @@ Result<Fd> take_lock(int directory) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (::fcntl(fd.get(), F_SETLK, &lock) != 0) return fail_errno("the job runs already", errno);
+  // From here on the run has begun (jobs/record.h).
+  if (::ftruncate(fd.get(), 0) != 0) return fail_errno("cannot empty the lock of a job", errno);
   return fd;
 }
 
@@ -197,7 +199,6 @@ int main(int argc, char** argv) {
   if (!directory) return 1;
   const auto lock = keeper::take_lock(directory.get());
   if (!lock) return 1;  // the other keeper reports
-  (void)::unlinkat(directory.get(), jobs::kUnbegunFile, 0);
   keeper::say_that_it_is_there();
   const Fd room = keeper::make_room(directory.get());
   auto report = keeper::keep(directory.get());

@@ -4,6 +4,7 @@
 #include "sys/device_program.h"
 
 #include "base/fd.h"
+#include "sys/cgroup.h"
 #include "sys/system_processes.h"
 #include "testing/fake_event_loop.h"
 #include "testing/temp_dir.h"
@@ -149,7 +150,7 @@ class DeviceProgramInAGroup : public ::testing::Test {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
     }
-    if (!group_.empty()) (void)processes_.cgroups().remove(group_);
+    if (!group_.empty()) (void)remove_cgroup(group_);
   }
 
   std::string file(unsigned minor) const { return dir_.file("gpu" + std::to_string(minor)); }

@@ -15,6 +15,11 @@
 
 namespace gpurota::sys {
 
+SystemControlGroups::~SystemControlGroups() {
+  worker_.reset();
+  for (const std::string& group : leaving_) (void)remove_cgroup(group);
+}
+
 std::string SystemControlGroups::of(pid_t pid) {
   const auto text = read_whole(fmt::format("/proc/{}/cgroup", pid), 65536);
   return mount_ && text ? cgroup_directory(*mount_, *text) : "";
@@ -36,9 +41,8 @@ void SystemControlGroups::enter(const std::string& group, pid_t pid,
   // The number is another process's as soon as this one has been reaped.
   const auto process = std::make_shared<Fd>(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!*process) return done(fail_errno(fmt::format("cannot hold process {}", pid), errno));
-  if (!mover_) mover_.emplace(loop_, "cgroups");
-  mover_->run([group, pid, process] { return enter_cgroup(group, pid, process->get()); },
-              std::move(done));
+  worker().run([group, pid, process] { return enter_cgroup(group, pid, process->get()); },
+               std::move(done));
 }
 
 Result<void> SystemControlGroups::fence(const std::string& group, const DeviceFences& fences) {
@@ -51,6 +55,19 @@ Result<std::vector<pid_t>> SystemControlGroups::members(const std::string& group
 
 Result<void> SystemControlGroups::kill(const std::string& group) { return kill_cgroup(group); }
 
-Result<void> SystemControlGroups::remove(const std::string& group) { return remove_cgroup(group); }
+void SystemControlGroups::remove(const std::string& group,
+                                 std::function<void(const Result<void>&)> done) {
+  leaving_.insert(group);
+  worker().run([group] { return remove_cgroup(group); },
+               [this, group, done = std::move(done)](const Result<void>& removed) {
+                 leaving_.erase(group);
+                 done(removed);
+               });
+}
+
+Worker& SystemControlGroups::worker() {
+  if (!worker_) worker_.emplace(loop_, "cgroups");
+  return *worker_;
+}
 
 }  // namespace gpurota::sys

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ class SystemControlGroups final : public ports::ControlGroups {
  public:
   // `loop` must outlive this object.
   explicit SystemControlGroups(ports::EventLoop& loop) : loop_(loop) {}
+  ~SystemControlGroups() override;
 
   // Sets where control groups are mounted. Until then, or without a mount, no process is in a
   // group.
@@ -32,12 +34,15 @@ class SystemControlGroups final : public ports::ControlGroups {
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
   Result<void> kill(const std::string& group) override;
-  Result<void> remove(const std::string& group) override;
+  void remove(const std::string& group, std::function<void(const Result<void>&)> done) override;
 
  private:
   ports::EventLoop& loop_;
   std::optional<CgroupMount> mount_;
-  std::optional<Worker> mover_;  // for enter(); from its first call
+  Worker& worker();
+
+  std::set<std::string> leaving_;  // to be removed by the worker
+  std::optional<Worker> worker_;   // for enter() and remove(); from their first call
 };
 
 }  // namespace gpurota::sys

@@ -50,6 +50,11 @@ class SystemProcessesTest : public ::testing::Test {
     children_.push_back(pid);
     return pid;
   }
+  bool removed(const std::string& group) {
+    std::optional<Result<void>> result;
+    processes_.cgroups().remove(group, [&](const Result<void>& removal) { result = removal; });
+    return loop_.run_until([&] { return result.has_value(); }) && *result;
+  }
   void reap(pid_t pid) {
     ::waitpid(pid, nullptr, 0);
     std::erase(children_, pid);
@@ -201,13 +206,20 @@ TEST_F(SystemProcessesTest, ACgroupHoldsAndEndsAllThatIsStartedInIt) {
       << "what is forked in it is in it";
   const auto shared = processes_.cgroups().make_below(start(), name);
   EXPECT_EQ(shared.error().code, Code::kLimit) << "in use";
-  EXPECT_FALSE(processes_.cgroups().remove(*made)) << "not empty";
+  EXPECT_FALSE(removed(*made)) << "not empty";
   ASSERT_TRUE(processes_.cgroups().kill(*made));
   reap(pid);
   EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroups().members(*made)->empty(); }));
-  EXPECT_TRUE(processes_.cgroups().remove(*made));
+  EXPECT_TRUE(removed(*made));
   EXPECT_TRUE(processes_.cgroups().members(*made)->empty());
-  EXPECT_TRUE(processes_.cgroups().remove(*made));
+  EXPECT_TRUE(removed(*made));
+
+  auto other = std::make_unique<SystemProcesses>(loop_);
+  const auto left = other->cgroups().make_below(start(), name);
+  ASSERT_TRUE(left) << left.error().message;
+  other->cgroups().remove(*left, [](const Result<void>&) { FAIL() << "after the destruction"; });
+  other.reset();
+  EXPECT_NE(::access(left->c_str(), F_OK), 0) << "a daemon that ends leaves no group behind";
 }
 
 TEST_F(SystemProcessesTest, ChildHasTheNameGivenByItsParent) {

@@ -58,12 +58,12 @@ Result<void> FakeControlGroups::move(const std::string& group, pid_t pid) {
 
 void FakeControlGroups::enter(const std::string& group, pid_t pid,
                               std::function<void(const Result<void>&)> done) {
-  moves_.push_back({group, pid, std::move(done)});
+  moves_.push_back([this, group, pid, done = std::move(done)] { done(move(group, pid)); });
   if (!moves_wait_) finish_moves();
 }
 
 void FakeControlGroups::finish_moves() {
-  for (const Move& each : std::exchange(moves_, {})) each.done(move(each.group, each.pid));
+  for (const auto& each : std::exchange(moves_, {})) each();
 }
 
 Result<void> FakeControlGroups::fence(const std::string& group, const DeviceFences& fences) {
@@ -89,7 +89,13 @@ Result<void> FakeControlGroups::kill(const std::string& group) {
   return {};
 }
 
-Result<void> FakeControlGroups::remove(const std::string& group) {
+void FakeControlGroups::remove(const std::string& group,
+                               std::function<void(const Result<void>&)> done) {
+  moves_.push_back([this, group, done = std::move(done)] { done(remove_now(group)); });
+  if (!moves_wait_) finish_moves();
+}
+
+Result<void> FakeControlGroups::remove_now(const std::string& group) {
   GPUROTA_ASSIGN_OR_RETURN(const auto pids, members(group));
   if (!pids.empty()) return fail(Code::kIo, group + " has processes in it", EBUSY);
   groups_.erase(group);

@@ -27,7 +27,7 @@ class FakeControlGroups final : public ports::ControlGroups {
   void set_available(bool available) { available_ = available; }
   // From now on fence fails with kDenied, as without the capability.
   void set_fences_available(bool available) { fences_available_ = available; }
-  // From now on enter() only notes the moves, until finish_moves() makes them.
+  // From now on enter() and remove() only note the changes, until finish_moves() makes them.
   void set_moves_wait(bool wait) { moves_wait_ = wait; }
   void finish_moves();
   // As when the daemon is killed.
@@ -50,22 +50,18 @@ class FakeControlGroups final : public ports::ControlGroups {
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
   Result<void> kill(const std::string& group) override;
-  Result<void> remove(const std::string& group) override;
+  void remove(const std::string& group, std::function<void(const Result<void>&)> done) override;
 
  private:
-  struct Move {
-    std::string group;
-    pid_t pid = 0;
-    std::function<void(const Result<void>&)> done;
-  };
   Result<void> move(const std::string& group, pid_t pid);
+  Result<void> remove_now(const std::string& group);
 
   std::function<void(pid_t)> kill_process_;
   std::map<pid_t, std::string> of_process_;
   std::set<std::string> groups_;
   std::set<std::string> users_;
   std::map<std::string, DeviceFences> fences_;
-  std::vector<Move> moves_;  // that wait
+  std::vector<std::function<void()>> moves_;  // that wait
   bool moves_wait_ = false;
   bool enterable_ = true;
   bool available_ = true;

@@ -64,9 +64,9 @@ TEST(FakeProcesses, ChildrenAreInTheCgroupAndDieWithIt) {
   const pid_t child = processes.spawn({.parent = main});
   const pid_t other = processes.spawn();
   EXPECT_EQ(*processes.cgroups().members(*cgroup), (std::vector<pid_t>{main, child}));
-  EXPECT_FALSE(processes.cgroups().remove(*cgroup));
+  processes.cgroups().remove(*cgroup, [](const Result<void>& result) { EXPECT_FALSE(result); });
   ASSERT_TRUE(processes.cgroups().kill(*cgroup));
-  EXPECT_TRUE(processes.cgroups().remove(*cgroup));
+  processes.cgroups().remove(*cgroup, [](const Result<void>& result) { EXPECT_TRUE(result); });
   EXPECT_FALSE(processes.cgroups().exists(*cgroup));
   EXPECT_TRUE(processes.alive(other));
 }

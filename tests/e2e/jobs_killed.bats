@@ -74,12 +74,31 @@ run_once_and_kill() {
   # Changes the files as if the daemon had been killed before there was a keeper.
   change_state finished running
   rm "$E2E_DIR"/state/jobs/*/report
-  touch "$(echo "$E2E_DIR"/state/jobs/*)/unbegun"
+  echo "not begun" >"$(echo "$E2E_DIR"/state/jobs/*)/lock"
   start_daemon
   wait_until in_state once finished
   [ "$(gpurota job logs once | grep -c run)" = 2 ]
   job_is once '[r["reason"] for r in j["runs"]] == ["exited", "exited"]'
-  [ -z "$(find "$E2E_DIR/state/jobs" -name unbegun)" ]
+  [ ! -s "$(echo "$E2E_DIR"/state/jobs/*)/lock" ]
+}
+
+@test "the first start of a job that was stored but not made is made by the next daemon" {
+  run_once_and_kill
+  change_state finished running
+  rm "$E2E_DIR"/state/jobs/*/{report,lock}
+  start_daemon
+  wait_until in_state once finished
+  [ "$(gpurota job logs once | grep -c run)" = 2 ]
+}
+
+@test "a start whose keeper has begun is not made again" {
+  run_once_and_kill
+  change_state finished running
+  rm "$E2E_DIR"/state/jobs/*/report
+  start_daemon
+  wait_until in_state once failed
+  job_is once '[r["reason"] for r in j["runs"]] == ["exited", "unknown"]'
+  [ "$(gpurota job logs once | grep -c run)" = 1 ]
 }
 
 @test "a run that could not ask for its lease, as its daemon was killed, is made again" {

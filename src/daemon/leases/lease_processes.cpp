@@ -189,9 +189,10 @@ bool LeaseProcesses::kill_all_but_engine() {
 
 void LeaseProcesses::clean_up() {
   if (cgroup_.empty()) return;
-  if (auto removed = processes_.cgroups().remove(cgroup_); !removed) {
+  processes_.cgroups().remove(cgroup_, [](const Result<void>& removed) {
+    if (removed) return;
     log::warn("cannot remove a lease's cgroup, ignoring", {{"error", removed.error().message}});
-  }
+  });
 }
 
 }  // namespace gpurota::daemon

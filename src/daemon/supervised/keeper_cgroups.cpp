@@ -61,22 +61,28 @@ void KeeperCgroups::tidy() {
   for (int i = 0; i < kAtATime && !left_.empty() && left_.begin()->first <= now; ++i) {
     Left left = std::move(left_.begin()->second);
     left_.erase(left_.begin());
+    ++left.tries;
     const auto members = processes_.cgroups().members(left.cgroup);
-    const bool is_last_try = ++left.tries >= kMostTries;
-    if ((!members || !members->empty()) && !is_last_try) {
+    if ((!members || !members->empty()) && left.tries < kMostTries) {
       left_.emplace(now + kPace, std::move(left));
-      continue;
+    } else {
+      remove(left);
     }
-    const auto removed = processes_.cgroups().remove(left.cgroup);
-    if (removed) continue;
-    if (!is_last_try) {
-      left_.emplace(now + kPace, std::move(left));
-      continue;
+  }
+  arm();
+}
+
+void KeeperCgroups::remove(const Left& left) {
+  const auto done = [this, left, alive = std::weak_ptr<int>(alive_)](const Result<void>& removed) {
+    if (alive.expired() || removed) return;
+    if (left.tries < kMostTries) {
+      left_.emplace(loop_.now() + kPace, left);
+      return arm();
     }
     log::warn("cannot remove the cgroup of a keeper, leaving it",
               {{"error", removed.error().message}});
-  }
-  arm();
+  };
+  processes_.cgroups().remove(left.cgroup, done);
 }
 
 }  // namespace gpurota::daemon

@@ -8,6 +8,7 @@
 #include "ports/processes.h"
 
 #include <map>
+#include <memory>
 #include <string>
 
 namespace gpurota::daemon {
@@ -17,9 +18,9 @@ class KeeperCgroups {
   KeeperCgroups(ports::EventLoop& loop, ports::Processes& processes)
       : loop_(loop), processes_(processes) {}
 
-  // The group for the keeper of a run ("job-7"), which makes and enters the group itself
-  // (keeper::Launcher::start): moving a process takes up to 20 ms, and the loop would wait for it.
-  // Empty where there is no control group v2.
+  // The group for the keeper of a run ("job-7"); empty where there is no control group v2.
+  // keeper::Launcher::start() makes the group and begins the keeper in the group, since moving a
+  // process takes up to 20 ms, and the loop would wait for the move.
   std::string name(const std::string& run);
   // Notes that this keeper has this group.
   void note(pid_t keeper, std::string cgroup);
@@ -37,12 +38,15 @@ class KeeperCgroups {
   };
   void arm();
   void tidy();
+  // Removes the group, or notes when to try it again.
+  void remove(const Left& left);
 
   ports::EventLoop& loop_;
   ports::Processes& processes_;
   std::map<pid_t, std::string> of_;
   std::multimap<TimePoint, Left> left_;  // by when they are to be removed
   ports::EventLoop::SourcePtr timer_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for removals
 };
 
 }  // namespace gpurota::daemon

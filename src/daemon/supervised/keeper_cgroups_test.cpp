@@ -81,6 +81,35 @@ TEST_F(KeeperCgroupsTest, ManyGroupsAreRemoved) {
   EXPECT_EQ(groups.left_behind(), 0U);
 }
 
+TEST_F(KeeperCgroupsTest, GroupThatCannotBeRemovedYetIsTriedAgain) {
+  const pid_t keeper = start(groups, "job-7");
+  const std::string group = processes.cgroups().of(keeper);
+  processes.die(keeper);
+  processes.cgroups().set_moves_wait(true);
+  groups.on_end(keeper);
+  loop.advance(1ms);
+  const pid_t late = processes.spawn();
+  processes.cgroups().put(late, group, 0);
+  processes.cgroups().set_moves_wait(false);
+  processes.cgroups().finish_moves();
+  EXPECT_TRUE(processes.cgroups().exists(group));
+  EXPECT_EQ(groups.left_behind(), 1U);
+  processes.die(late);
+  loop.advance(2s);
+  EXPECT_FALSE(processes.cgroups().exists(group));
+}
+
+TEST_F(KeeperCgroupsTest, RemovalMayEndAfterTheDaemonsPartHasEnded) {
+  auto mine = std::make_unique<KeeperCgroups>(loop, processes);
+  const pid_t keeper = start(*mine, "job-7");
+  processes.cgroups().set_moves_wait(true);
+  processes.die(keeper);
+  mine->on_end(keeper);
+  loop.advance(1ms);
+  mine.reset();
+  processes.cgroups().finish_moves();
+}
+
 TEST_F(KeeperCgroupsTest, ForeignGroupIsLeftAlone) {
   const pid_t shell = processes.spawn();
   groups.take_up(shell);
