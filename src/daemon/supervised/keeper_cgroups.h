@@ -1,7 +1,7 @@
-// Control groups for keepers that are children of the daemon. (A keeper that systemd has made a
-// unit of has the unit's group.) The groups are below the daemon's own, so that no process escapes
-// the daemon's limits. Used by Supervisor, on the state thread. Nothing is killed here: a run ends
-// with its lease.
+// Control groups for keepers that are children of the daemon. (A keeper that is a unit of systemd
+// has the unit's group.) The groups are below the daemon's own, so that no process escapes the
+// daemon's limits. Used by Supervisor, on the state thread. Nothing is killed here: a run ends with
+// its lease.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -17,9 +17,9 @@ class KeeperCgroups {
   KeeperCgroups(ports::EventLoop& loop, ports::Processes& processes)
       : loop_(loop), processes_(processes) {}
 
-  // The group for the keeper of a run ("job-7"), which makes and enters the group itself
-  // (keeper::Launcher::start): moving a process takes up to 20 ms, and the loop would wait for it.
-  // Empty where there is no control group v2.
+  // The group for the keeper of a run ("job-7"). The keeper makes and enters the group itself
+  // (keeper::Launcher::start), because moving a process takes up to 20 ms, for which the loop would
+  // wait. Empty where there is no control group v2.
   std::string name(const std::string& run);
   // Notes that this keeper has this group.
   void note(pid_t keeper, std::string cgroup);
@@ -41,7 +41,7 @@ class KeeperCgroups {
   ports::EventLoop& loop_;
   ports::Processes& processes_;
   std::map<pid_t, std::string> of_;
-  std::multimap<TimePoint, Left> left_;  // by when they are to be removed
+  std::multimap<TimePoint, Left> left_;  // by the time of the next try to remove the group
   ports::EventLoop::SourcePtr timer_;
 };
 
