@@ -31,7 +31,7 @@ class WebSessions;
 class DaemonSelf {
  public:
   virtual ~DaemonSelf() = default;
-  // Each piece examines one GPU, or the machine.
+  // Each piece of the answer examines one GPU, or the machine.
   virtual std::shared_ptr<LongAnswer> doctor(uid_t viewer) = 0;
   virtual proto::Health::Reply health() const = 0;
 };
@@ -60,7 +60,7 @@ struct CallContext {
   const DriverState& driver;
   DaemonSelf& self;
   Reloading& reloading;
-  Samples& samples;  // for a caller that will ask again
+  Samples& samples;  // asked for new samples when a request gets no GPU at once
   Recorder& recorder;
   GpuStates& states;
   const GpuRooms& rooms;

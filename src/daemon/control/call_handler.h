@@ -31,7 +31,7 @@ struct Caller {
 class AnswerStream {
  public:
   virtual ~AnswerStream() = default;
-  // The next answer. Empty: there is none now, or, if over(), there will be none.
+  // The next answer. Empty: no answer is ready; if over(), none will come.
   virtual std::optional<std::string> next() = 0;
   virtual bool over() const = 0;
 };
@@ -54,8 +54,8 @@ struct Outcome {
   std::optional<LeaseId> acquired;  // ends with the connection unless it is started
   std::optional<LeaseId> started;
   std::optional<LeaseId> held;     // keep the connection informed of this lease
-  std::optional<RequestId> waits;  // and of this request, which ends with the connection
-  // To a call with `more`: the answers, instead of `answer`.
+  std::optional<RequestId> waits;  // inform the connection of this request, which ends with it
+  // Instead of `answer`, for a call with `more`: a stream of answers.
   std::shared_ptr<AnswerStream> stream{};
   // Instead of `answer`.
   std::shared_ptr<LongAnswer> long_answer{};
@@ -67,7 +67,7 @@ struct Outcome {
   // Instead of `answer`: the call is repeated after the next sample of a GPU, and at the latest a
   // watch_period after the call came. Only where Caller::may_wait_since is set.
   bool again_after_sample = false;
-  // Instead of `answer`: the call is repeated when LeaseHooks::on_moved was called.
+  // Instead of `answer`: the call is repeated after the next LeaseHooks::on_moved().
   bool again_after_move = false;
 };
 
@@ -78,13 +78,13 @@ class CallHandler {
   virtual Outcome call(const Caller& caller, const proto::Call& call) = 0;
   // A user has connected; `groups` come from the kernel.
   virtual void greet(uid_t user, const std::vector<gid_t>& groups) = 0;
-  // A connection has ended that had acquired this lease and not started it.
+  // The connection that acquired this lease has ended, and the lease was not started.
   virtual void abandon(LeaseId lease) = 0;
-  // A connection has ended that waited for this request.
+  // A connection that waited for this request has ended.
   virtual void leave(RequestId request) = 0;
-  // The message to a holder of the lease after a change of it.
+  // The message to a holder of a lease that has changed.
   virtual std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const = 0;
-  // Another message to a holder of the lease. Empty: the lease is gone.
+  // The message that shows `message` to a holder of the lease. Empty: the lease is gone.
   virtual std::string notice(const Caller& caller, LeaseId lease,
                              const std::string& message) const = 0;
   // The message to a client that waits, after a change of its request.

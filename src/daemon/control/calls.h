@@ -18,8 +18,8 @@
 
 namespace gpurota::daemon {
 
-// The most of a log in one answer, which is kept in memory until it is read. A byte of the log may
-// become six in JSON.
+// The most bytes of a log in one answer. The answer is kept in memory until the client has read it,
+// and a byte of the log may take six bytes in JSON.
 inline constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;
 
 inline Outcome refused(const Error& error) {
@@ -75,14 +75,15 @@ inline Error not_found(const Meant& meant) {
   return {Code::kNotFound, 0, std::move(text)};
 }
 
-// For a list: an empty list is no error. A list of another user is only for administrators, and
-// that user must exist.
+// For a list, which may be empty. Only administrators can list what another user has, and that user
+// must exist.
 inline Result<void> check_meant(const Meant& meant, bool found) {
   if (meant.own() || (meant.administrator && (found || meant.may_exist(*meant.user)))) return {};
   return tl::unexpected(not_found(meant));
 }
 
-// Finds the entry that is meant in a map of entries by id. kNotFound: see not_found().
+// Finds the one entry that the call names. `entries` maps ids to entries. kNotFound: see
+// not_found().
 template <class Entries>
 Result<const typename Entries::mapped_type*> find_meant(const Entries& entries,
                                                         const Meant& meant) {
@@ -95,8 +96,9 @@ Result<const typename Entries::mapped_type*> find_meant(const Entries& entries,
   return tl::unexpected(not_found(meant));
 }
 
-// For a list: calls `show` for the entry of that name, or for each entry that is meant and that the
-// caller may see. `show` returns whether it shows the entry.
+// For a list: calls `show` for the entry named `meant.name`. If that name is empty, calls `show`
+// for each entry (of `meant.user`, if set) that the caller may see. `show` returns whether it shows
+// the entry.
 template <class Entries, class Show>
 Result<void> for_all_meant(const Entries& entries, const Meant& meant, const Show& show) {
   if (!meant.name.empty()) {

@@ -22,7 +22,7 @@ struct ControlConnection {
   Caller caller;
   ports::EventLoop::SourcePtr source;
   ipc::Framer in{proto::kMaxCallBytes};
-  // The output that may wait for a slow reader: a few full status replies.
+  // Output that the client has not read yet. The bound has room for a few full status replies.
   ipc::OutputBuffer out{std::size_t{8} << 20};
   std::optional<LeaseId> acquired;
   std::optional<LeaseId> held;
@@ -39,11 +39,11 @@ struct ControlConnection {
   // Set while an answer is made on a worker (Outcome::on_worker). A weak pointer to this expires
   // with the connection.
   std::shared_ptr<ControlConnection*> on_worker;
-  // Until the store is open, or the event has come for which the call is repeated.
+  // A call that waits until the store is open, or for the event after which the call is repeated.
   std::optional<proto::Call> postponed;
   bool waits_to_repeat = false;    // for a sample or a move (Outcome::again_after_sample, …)
-  std::uint64_t changed_upto = 0;  // what the call that is served has changed; 0: nothing
-  TimePoint called{};              // when the call that is served came
+  std::uint64_t changed_upto = 0;  // the current call's last change of the store; 0: none
+  TimePoint called{};              // when the current call came
   bool blocked = false;    // watched for writable, not for readable: the client has to read first
   bool queued = false;     // a call waits for its turn; nothing is read meanwhile
   bool hung_up = false;    // the client has left: only calls already sent are served; not watched

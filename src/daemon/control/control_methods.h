@@ -53,7 +53,7 @@ class ControlMethods final : public CallHandler {
   // Passes the call to the first group that has the method, else to this class.
   template <class Method>
   Outcome answer(const Caller& caller, const Method& params);
-  // A count that grows with each change that shared answers show, but for which nobody calls
+  // A count of the changes that shared answers show and no code reports with
   // SharedAnswers::changed().
   std::uint64_t changes() const;
   // The answer of `Method` with the result of `view`, or the kept text of an earlier answer.

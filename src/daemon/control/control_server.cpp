@@ -22,7 +22,7 @@ namespace gpurota::daemon {
 namespace {
 
 // Messages that answer no call are queued only while a client's unread output is less than this.
-// Beyond it only the newest is kept.
+// Beyond that, only the newest such message is kept.
 constexpr std::size_t kMostNews = std::size_t{64} << 10;
 
 bool is_read_only(const proto::Call& call) {
@@ -242,7 +242,8 @@ void ControlServer::end_long_answer(Connection& connection) {
 }
 
 void ControlServer::do_call(Connection& connection, const proto::Call& call) {
-  // A call begins only while the reserve is whole, so that it can be carried out to its end.
+  // A call begins only while the memory reserve is complete, so that memory lasts until the call's
+  // end.
   if (!memory_reserve::fill()) {
     if (!call.oneway) answer(connection, proto::error_json(no_memory()));
     return;

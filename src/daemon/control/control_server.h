@@ -1,9 +1,9 @@
 // The control socket: connections, their limits, and the varlink calls on them. State thread only.
 //
 // A connection has one call at a time, and its calls are answered in order. Each user with calls
-// gets the same part of the state thread's time (fair_queue.h), in pieces that others do not
-// notice: a stream gives one answer in a turn, and a user's long answers are made one at a time. A
-// connection that waits for its turn is not read.
+// gets an equal part of the state thread's time (fair_queue.h), in turns that are too short to
+// delay others: a stream gives one answer in a turn, and a user's long answers are made one at a
+// time. A connection that waits for its turn is not read.
 //
 // A Hold call occupies its connection until the lease has ended: later calls on that connection
 // wait. Calls also wait while their client does not read its answers: nothing more is read from
@@ -76,7 +76,7 @@ class ControlServer final : public Owners, private DispatchClient<const ControlC
   void on_request_gone(const QueueEntry& entry, const Error& why);
   // Sends another message to the holders of the lease.
   void tell_owner(LeaseId lease, const std::string& message) override;
-  // Streams may have more answers: asks them again.
+  // Call when streams may have more answers. Asks each stream for its next answer, soon.
   void on_event();
   // Repeats the calls that wait for a sample of a GPU (Outcome::again_after_sample), once the loop
   // has handled the sample.
@@ -98,9 +98,10 @@ class ControlServer final : public Owners, private DispatchClient<const ControlC
   void on_charged(const Connection* const& key) override;
   void serve_one(Connection& connection);
   void go_on(Connection& connection);
-  // Sends an answer, after those that still wait for the disk.
+  // Sends an answer after the answers that still wait for the disk.
   void answer(Connection& connection, const std::string& message);
-  // Sends an answer when the changes up to `upto` are on the disk; an error if they cannot be.
+  // Sends an answer when the changes up to `upto` are on the disk. If the disk cannot store the
+  // changes, sends an error instead.
   void answer_durably(Connection& connection, const std::string& message, std::uint64_t upto);
   void send(Connection& connection, const std::string& message);
   void do_call(Connection& connection, const proto::Call& call);
@@ -110,11 +111,12 @@ class ControlServer final : public Owners, private DispatchClient<const ControlC
   // Sends the next answer of the connection's stream.
   void go_on_streaming(Connection& connection);
   void go_on_answering(Connection& connection);
-  // The long answer is made, or its client has left: begins the next one of the same user.
+  // Call when the connection's long answer is complete, or its client has left. Begins the same
+  // user's next long answer.
   void end_long_answer(Connection& connection);
   void close(Connection& connection);
-  // Sends a message that answers no call. A client that is behind gets it later, if it is the
-  // newest.
+  // Sends a message that answers no call. A client that is behind with reading gets only the newest
+  // such message, later.
   void tell(Connection& connection, std::string message);
   // Sends the newest message that a client missed, once the client has read everything else.
   void tell_newest(Connection& connection);

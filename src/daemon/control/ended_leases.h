@@ -1,6 +1,7 @@
-// How the most recent leases ended, for holders that connect again too late: their connection was
-// cut, by a restart or by chance, when the lease ended. State thread only; lost with the daemon.
-// Bounded: the user with the most ended leases there makes room for new ones.
+// How the most recent leases ended, for holders that were not connected when their lease ended (the
+// daemon was restarting, or the connection had broken) and connect again later. State thread only;
+// lost with the daemon. Bounded: when the list is full, a new entry replaces the oldest entry of
+// the user with the most entries.
 #pragma once
 
 #include "base/ids.h"

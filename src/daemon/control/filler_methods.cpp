@@ -69,7 +69,7 @@ Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpu
   return wishes;
 }
 
-// Refuses a filler that every GPU that it may use would refuse at every start.
+// Refuses a filler that could never start, as each GPU that it may use would always refuse it.
 Result<void> check_possible(const FillerWishes& wishes, const std::vector<lease::GpuRoom>& rooms) {
   lease::PlacementRequest request;
   request.memory = wishes.memory;
@@ -97,7 +97,8 @@ std::optional<Reason> reason_there(const Fillers& fillers, const FillerEntry& fi
   return filler::place_reason(spot.turns, gpu, start);
 }
 
-// At most `most` bytes, shared evenly by the GPUs, with a line above each if there are several.
+// Reads at most `most` bytes, an equal part from each GPU's log. If there are several logs, a line
+// above each names the GPU.
 Result<std::string> read_logs(const std::vector<Fillers::Log>& logs, std::size_t most) {
   std::string text;
   for (const Fillers::Log& log : logs) {

@@ -22,7 +22,7 @@ namespace {
 // Events in one answer: some ten kilobytes.
 constexpr std::size_t kBatch = 100;
 constexpr std::size_t kBytesInAPiece = std::size_t{32} << 10;
-// The most that a caller without `more` gets.
+// The most events that a caller without `more` gets.
 constexpr std::size_t kMostAtOnce = 1000;
 constexpr std::size_t kMostRows = 2000;
 // Rows of usage that a piece reads.
@@ -46,8 +46,8 @@ class EventStream final : public AnswerStream {
   std::optional<std::string> next() override {
     if (over_) return std::nullopt;
     const bool follows = call_.follow.value_or(false);
-    // A client that follows gets only stored events: later it may ask again, perhaps the next
-    // daemon, for the events after the last number it got.
+    // A client that follows gets only stored events, because it may later ask this daemon or the
+    // next one for the events after the last number that it got.
     const EventCursor::Batch batch = cursor_.next(
         kBatch,
         [this](const ports::StoredEvent& event) {
@@ -187,7 +187,7 @@ class ReportAnswer final : public LongAnswer {
 
  private:
   std::optional<std::string> read() {
-    // Usage that has not ended is part of the answer.
+    // Store the usage that has not ended, so that it is part of the answer.
     if (!reader_.has_begun()) recorder_.store_usage();
     auto rows = reader_.next(kRowsInAPiece);
     if (!rows) return proto::error_json(proto::wire_error(rows.error()));

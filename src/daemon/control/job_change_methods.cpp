@@ -77,7 +77,7 @@ Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* 
     }
     set_value(spec.environment, name, *value);
   }
-  // The order of variables means nothing.
+  // A different order of the variables is not a change.
   if (known &&
       std::is_permutation(spec.environment.begin(), spec.environment.end(),
                           known->spec.environment.begin(), known->spec.environment.end())) {
@@ -210,7 +210,7 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::UpdateJob& call)
   if (call.seconds && (*call.seconds < 1 || *call.seconds > kMostSeconds)) {
     return refused({Code::kInvalid, 0, "a time is from 1 s to 100000 h"});
   }
-  // Otherwise somebody else would choose what runs as the owner.
+  // Nobody else may choose what runs as the owner.
   if ((*job)->uid != caller.uid && (call.command || call.environment || call.workdir)) {
     return refused({Code::kDenied, 0,
                     "only its owner can change what a job executes; administrators can change its "

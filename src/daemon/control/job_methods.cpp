@@ -120,7 +120,7 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   if (state.phase == jobs::Phase::kBackingOff) {
     shown.detail = pause_text(job, parts_.wall_clock());
   }
-  // Shown as waiting; `detail` says for what.
+  // A chained job is shown as waiting; `detail` says for which jobs.
   if (state.phase == jobs::Phase::kChained) {
     shown.state = jobs::to_string(jobs::Phase::kWaiting);
     shown.detail = chain_of(parts_.jobs.entries(), job.uid, job.spec).text;
@@ -138,7 +138,7 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   describe_runs(state, shown);
   if (job.spec.is_array()) describe_array(job, shown);
   if (job.lease && parts_.tables.find(*job.lease)) shown.lease_id = job.lease;
-  // An array waits in the queue as long as nothing of it runs.
+  // An array is shown as waiting in the queue as long as none of its items runs.
   const JobEntry* const asking = job.spec.is_array() ? parts_.jobs.items().asking_of(job) : &job;
   const QueueEntry* const request =
       asking && job.items.on().size() <= 1 ? request_of(*asking) : nullptr;
@@ -217,7 +217,7 @@ Outcome JobMethods::on(const Caller& caller, const proto::ListJobs& call) {
   const auto listed =
       for_all_meant(parts_.jobs.entries(), meant_by(parts_, caller, "job", call.name, call.user),
                     [&](const JobEntry& job) {
-                      // Removed: only the store still has the job.
+                      // Such a job was removed, and only the store still has it.
                       if (job.is_removed() && !parts_.jobs.is_on(job)) return false;
                       reply.jobs.push_back(describe_job(job));
                       return true;

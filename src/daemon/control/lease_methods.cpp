@@ -104,9 +104,9 @@ Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseTables
   return wishes;
 }
 
-// Whether this caller starts another command in the lease than the one that the lease was acquired
-// for: in a reservation, or from a shell of a lease whose first command runs. A lease that its
-// processes or a pod hold takes no commands.
+// Whether this caller may start a further command in the lease, beside the command that the lease
+// was acquired for: in a reservation, or from a shell in a lease whose first command runs. A lease
+// that is held by its processes or by a pod takes no commands.
 bool takes_commands(const LeaseEntry& entry, const ports::ProcessId& caller) {
   if (entry.lease.kind == LeaseKind::kReservation) return true;
   const bool first = entry.holder && entry.holder->id == caller;
@@ -197,7 +197,8 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(wanted, request));
   GPUROTA_TRY(read_warning(wanted, request));
-  // The kernel's credentials show whether a run of a job asks: no caller can claim to be one.
+  // The kernel's credentials show whether the caller is a run of a job, so no caller can pretend to
+  // be one.
   const JobEntry* const job =
       request.kind == LeaseKind::kRun ? parts_.jobs.job_of(caller.process) : nullptr;
   if (job) {
@@ -306,7 +307,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Release& call) {
   const Author by{caller.uid, call.reason.value_or("")};
   const std::string why = "it was released by " + parts_.views.user_name(caller.uid);
   for (const LeaseId id : *chosen) {
-    // Record each lease by its id, although the call named none.
+    // The call named no lease: record each released lease by its id.
     if (!call.lease_id)
       parts_.recorder.on_call({caller.uid, caller.process.pid, caller.session}, "Release", id, {});
     const LeaseEntry* const entry = parts_.tables.find(id);
@@ -359,8 +360,8 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
   if (!quantum) return refused(quantum.error());
   const auto priority = read_priority(call.priority);
   if (!priority) return refused(priority.error());
-  // The limits of the owner apply to the owner's own changes, also to those of an administrator.
-  // Only a change of somebody else's lease may exceed them.
+  // An owner's changes are bound by the owner's limits, also if the owner is an administrator. Only
+  // an administrator who changes somebody else's lease may exceed the limits.
   const bool given = (*entry)->lease.uid != caller.uid;
   UpdateRequest request{call.memory, call.soft_limit, call.note, *lasts, given};
   if (call.priority) request.priority = *priority;

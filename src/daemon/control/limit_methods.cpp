@@ -89,8 +89,8 @@ proto::UserLimit booking_bound(Name name, std::chrono::seconds most, bool bounde
 
 }  // namespace
 
-// Adds the bounds of the bookings of a user who is not an administrator, and how much is booked in
-// the fullest 7 days.
+// Adds the bounds on the bookings of a user who is not an administrator, and the most that is
+// booked in any 7 days.
 void LimitMethods::add_booking_bounds(uid_t uid, std::vector<proto::UserLimit>& limits) const {
   const lease::BookingBounds bounds = parts_.allowances.booking_bounds(uid);
   const auto booked = parts_.allowances.counted_bookings();

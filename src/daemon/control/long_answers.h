@@ -17,10 +17,11 @@ struct ControlConnection;
 class LongAnswers {
  public:
   void begin(ControlConnection& connection, std::shared_ptr<LongAnswer> work);
-  // Whether the long answer of the connection, which must have one, is being made now.
+  // Whether the connection's long answer is the one being made now. The connection must have one.
   bool is_first(const ControlConnection& connection) const;
-  // The connection's long answer is made, or its client has left. Returns the connection whose
-  // answer is next, if that has changed. Does nothing if the connection has no long answer.
+  // Call when the connection's long answer is complete, or its client has left. Returns the
+  // connection whose long answer is to be made next, unless another one is being made. Does nothing
+  // if the connection has no long answer.
   const ControlConnection* end(ControlConnection& connection);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 // ended.
 struct TestAnswers {
   std::deque<proto::TestNotice::Reply> said;
-  std::size_t open = 0;  // channels that have not ended
+  std::size_t open = 0;  // channels whose result is not known yet
 };
 
 class TestStream final : public AnswerStream {

@@ -9,7 +9,7 @@ class NoticeMethods {
  public:
   explicit NoticeMethods(const CallContext& parts) : parts_(parts) {}
 
-  // A stream: the result of each channel, as soon as the channel has ended.
+  // Answers with a stream that gives the result of each channel as soon as it is known.
   Outcome on(const Caller& caller, const proto::TestNotice&);
 
  private:

@@ -1,5 +1,6 @@
 // Tests of what one user may see of another, in every view that the control socket has: status, ps,
-// events, report, refusals. A new view that shows a secret fails here as soon as it is asked.
+// events, report, refusals. A new view that shows a secret fails these tests once everything() asks
+// for the view.
 #include "base/log.h"
 #include "daemon/control/control_methods.h"
 #include "daemon/gpus/fake_world_test.h"
@@ -202,7 +203,8 @@ class PrivacyTest : public FakeWorldTest,
            std::chrono::duration_cast<std::chrono::milliseconds>(loop.now().time_since_epoch());
   }
 
-  // Alice has a lease with a secret command and note, and beside it a secret program without one.
+  // Alice has a lease with a secret command and note, and a secret program that runs without a
+  // lease.
   void make_world() {
     AcquireRequest request;
     request.uid = kAlice;
@@ -327,7 +329,7 @@ TEST_F(PrivacyTest, RefusalsAreShownToTheirUserAndAdministratorsOnly) {
   EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("the release of a lease was refused"));
 }
 
-// A refusal would show what the user has.
+// The reason of a refusal shows the limits of the user.
 TEST_F(PrivacyTest, LimitsAreShownToTheirUserAndAdministratorsOnly) {
   proto::CheckRequest check;
   check.uid = kAlice;

@@ -13,7 +13,7 @@
 
 namespace gpurota::daemon {
 
-// Make this before the change, as the job or the filler may not exist afterwards.
+// Construct a ProgramDeed before the change, as the job or the filler may not exist afterwards.
 class ProgramDeed {
  public:
   // `what`: "job" or "filler". `reason`: as the caller gave it.

@@ -31,7 +31,7 @@ Error no_such_request(RequestId id) {
       fmt::format("there is no request {}: it may have been served or cancelled", to_string(id))};
 }
 
-// The options of `gpurota run` with which a request wants more than the lease of a shell has:
+// The given options of `gpurota run` that ask for something other than the lease of the shell:
 // "--gpus and --memory".
 std::string placement_options(const proto::LeaseRequest& wanted) {
   std::vector<std::string> options;

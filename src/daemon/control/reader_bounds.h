@@ -26,7 +26,7 @@ class ReaderBounds {
     ports::EventLoop& loop;
     UserBudgets& budgets;
     const Connections& connections;
-    // Resumes a connection when no call is in progress: it may be served now, or is broken.
+    // Resumes a connection that may be served now or is broken, as soon as no call is in progress.
     std::function<void(const ControlConnection&)> resume_soon;
   };
 
@@ -39,7 +39,7 @@ class ReaderBounds {
   // Whether the connection waits because its user has too much unread output; on_less()
   // resumes the connection.
   bool holds_back(ControlConnection& connection);
-  // The user may have less unread output than before.
+  // Call when the user may have less unread output than before.
   void on_less(uid_t user);
 
  private:

@@ -1,4 +1,4 @@
-// Calls that are repeated after an event, as their outcome was not known when they came: a sample
+// Calls whose outcome was not known when they came, and which are repeated after an event: a sample
 // of a GPU (Outcome::again_after_sample), or a move of a process into its cgroup
 // (Outcome::again_after_move). State thread only.
 #pragma once
@@ -24,12 +24,12 @@ class RepeatedCalls {
   // `loop` must outlive this.
   RepeatedCalls(ports::EventLoop& loop, Find find, Repeat repeat);
 
-  // Lets the call of the connection wait for the next sample, and at the latest until then.
+  // Lets the call of the connection wait for the next sample, but not beyond `latest`.
   void wait_for_sample(ControlConnection& connection, const proto::Call& call, TimePoint latest);
   // Lets the call of the connection wait for the next move.
   void wait_for_move(ControlConnection& connection, const proto::Call& call);
 
-  // Repeat the calls that wait for it, once the loop has handled the event.
+  // Repeat the calls that wait for the event, once the loop has handled the event.
   void on_sample();
   void on_moved();
 
@@ -42,7 +42,7 @@ class RepeatedCalls {
   Find find_;
   Repeat repeat_;
   Waiters sample_waiters_, move_waiters_;
-  // A GPU whose driver hangs gives no sample.
+  // Repeats the calls at `latest`, as a GPU whose driver hangs gives no sample.
   ports::EventLoop::SourcePtr sample_timer_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for posted functions
 };

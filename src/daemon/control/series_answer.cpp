@@ -22,7 +22,7 @@ using series::Entry;
 constexpr auto kUsualSpan = std::chrono::minutes(15);
 constexpr std::int64_t kUsualPoints = 600;
 constexpr std::int64_t kFewestPoints =
-    2;  // points begin at multiples of their length, so one cannot cover every span
+    2;  // points begin at multiples of their length, so one point cannot cover every span
 constexpr std::int64_t kMostPoints = 1000;
 // Points of all series together: some megabytes of text.
 constexpr std::size_t kMostInAll = 6000;
@@ -139,7 +139,7 @@ class SeriesAnswer final : public LongAnswer {
   bool reading_ = true;
   std::size_t at_ = 0;             // the series that is next: GPUs, then leases
   std::size_t next_ = 0;           // the next point of that series
-  std::string items_{};            // the points before it, as JSON
+  std::string items_{};            // earlier points of that series, as JSON
   std::string gpus_{}, leases_{};  // finished series, as JSON
 };
 

@@ -26,9 +26,9 @@ class SharedAnswers final {
 
   void changed() { ++version_; }
 
-  // `viewer`: empty for those who see everything. `grants`: a count of the changes that do not call
-  // changed(), such as those of the grant book: a text is reused only at the same count. `make`
-  // returns the text.
+  // `viewer`: empty for viewers who see everything. `grants`: a count of the changes that no code
+  // reports with changed(), such as changes of the grant book. A text is reused only while the
+  // count is the same. `make` returns the text.
   template <class Make>
   Text get(About about, std::optional<uid_t> viewer, std::uint64_t grants, const Make& make) {
     const Version now{version_, grants};

@@ -1,4 +1,5 @@
-// The calls about turns, and about what administrators set of a GPU. State thread only.
+// The calls about turns, and about the settings that administrators make for a GPU. State thread
+// only.
 #pragma once
 
 #include "daemon/control/call_context.h"

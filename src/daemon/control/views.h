@@ -1,7 +1,6 @@
 // The daemon's views of leases, GPUs and processes, for each viewer. State thread only.
 //
-// The one place where privacy is decided: facts that belong to the owner are left out for others,
-// in every view alike.
+// Privacy is decided here only: every view leaves out the facts that only their owner may see.
 #pragma once
 
 #include "config/config.h"
@@ -50,8 +49,8 @@ class Views {
   explicit Views(Parts parts) : parts_(std::move(parts)) {}
 
   bool is_administrator(uid_t viewer) const { return parts_.users.is_administrator(viewer); }
-  // Whether `viewer` may see what is for `owner` only. Without an owner, it is for administrators
-  // only. Every view decides by this function alone.
+  // Whether `viewer` may see facts that are private to `owner`. Facts without an owner are private
+  // to administrators. Every view decides by this function alone.
   bool sees_all(uid_t viewer, std::optional<uid_t> owner) const {
     return viewer == owner || is_administrator(viewer) ||
            parts_.config.privacy == config::Privacy::kOpen;
@@ -60,8 +59,8 @@ class Views {
   std::optional<uid_t> like(uid_t viewer) const {
     return sees_all(viewer, std::nullopt) ? std::nullopt : std::optional(viewer);
   }
-  // Refusals of a user are shown only to that user and administrators, as they count what the user
-  // did.
+  // An event about refused calls or grants counts what its user tried, so only viewers who see all
+  // of that user get the event.
   bool may_know_of(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;

@@ -13,7 +13,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// A name without a GPU on this machine matches none. A MIG instance is in the classes of its GPU.
+// A name that fits no GPU of this machine is ignored. A MIG instance is in the classes of its GPU.
 bool is_named(const std::vector<std::string>& names, const GpuInfo& gpu,
               const std::vector<GpuInfo>& gpus) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {

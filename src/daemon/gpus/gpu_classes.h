@@ -1,5 +1,5 @@
-// The site's classes of GPUs: which GPUs of this machine are in which ([gpu.class.NAME]). The one
-// place where a class becomes GPUs. Pure; state thread only.
+// The site's classes of GPUs: which GPUs of this machine are in each class ([gpu.class.NAME]). No
+// other code maps a class to GPUs. Pure; state thread only.
 #pragma once
 
 #include "base/result.h"

@@ -5,8 +5,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// How much of a whole GPU stays free. Memory that is moved is mapped and unmapped all the time, and
-// without free memory the driver refuses calls that it could carry out.
+// How much of a GPU's memory swap leases leave free. Evicting and restoring map and unmap memory
+// all the time, and a driver without free memory refuses calls that it could carry out.
 Bytes margin(Bytes memory) { return std::min(mib(512), Bytes(memory.count() / 64)); }
 
 // Applies the section with the GPU's index, then the section with its UUID, which takes precedence.
@@ -54,7 +54,7 @@ GpuSettings settings_of(const GpuInfo& gpu, const config::Config& config,
     settings.capacity = std::min(settings.capacity, chosen.capacity->of(gpu.memory));
   settings.turn_capacity = std::min(settings.capacity, gpu.memory - margin(gpu.memory));
   settings.mode = chosen.mode.value_or(config::Turns::Mode::kAuto);
-  if (gpu.unified) settings.mode = config::Turns::Mode::kOff;  // nowhere to move to
+  if (gpu.unified) settings.mode = config::Turns::Mode::kOff;  // moving needs separate host memory
   if (chosen.quantum && chosen.quantum->count() > 0) settings.quantum = chosen.quantum;
   return settings;
 }

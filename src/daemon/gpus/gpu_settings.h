@@ -13,16 +13,16 @@ namespace gpurota::daemon {
 
 struct GpuSettings {
   Bytes capacity;       // what leases of all kinds may have of it
-  Bytes turn_capacity;  // the part of it that swap leases may have without slices
+  Bytes turn_capacity;  // the part of `capacity` for swap leases if there are no slices
   config::Turns::Mode mode = config::Turns::Mode::kAuto;
-  std::optional<std::chrono::milliseconds> quantum;  // empty: from the cost of moving
+  std::optional<std::chrono::milliseconds> quantum;  // empty: derived from the cost of moving
 };
 
 GpuSettings settings_of(const GpuInfo& gpu, const config::Config& config,
                         const ports::StoredGpuState& set);
 
-// The use without a listed process that the site's configuration states as normal; empty: not
-// configured.
+// The memory that may be in use without a listed process, as the site's configuration states;
+// empty: not configured.
 std::optional<Bytes> unlisted_of(const GpuInfo& gpu, const config::GpuRules& site);
 
 const char* to_string(config::Turns::Mode mode);

@@ -42,7 +42,8 @@ const GpuStates::Unreserved& GpuStates::unreserved(const GpuUuid& gpu) const {
 }
 
 std::vector<GpuUuid> GpuStates::last_gpus(uid_t uid) const {
-  // The GPUs of the latest lease were all left at the same time.
+  // The GPUs of one lease have the same `idle_since`: the latest time finds the GPUs of the latest
+  // lease.
   WallTime last{};
   std::vector<GpuUuid> gpus;
   for (const auto& [uuid, state] : states_) {

@@ -35,17 +35,17 @@ class GpuStates {
   Result<void> set_draining(const GpuUuid& gpu, bool draining, const std::string& reason);
   // The settings of an administrator. Stored.
   Result<void> set(const ports::StoredGpuState& state);
-  // The memory that a context takes there with this driver. Stored, if it is new.
+  // The memory that a context takes on the GPU with this driver. Stored, if it is new.
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
   // For how long plans have kept the GPU from waiting requests. Stored, if it is new.
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
   // Since when the watch has seen each thing that it sees on the GPU now. Stored.
   void set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages);
-  // The memory that is normally used there and belongs to no process. Stored.
+  // The memory that is normally in use on the GPU and belongs to no process. Stored.
   void set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline);
-  // The lease no longer has its GPUs. Stored, except for a filler.
+  // Records the user of the lease's GPUs, and that they are idle now; ignores fillers. Stored.
   void remember_use(const Lease& lease, WallTime now);
-  // The whole GPUs of the user's latest lease.
+  // The GPUs of the user's latest ended lease, except GPUs that another lease has left since.
   std::vector<GpuUuid> last_gpus(uid_t uid) const;
 
   // Memory of a GPU that is used without a lease, in the last sample.
@@ -62,7 +62,8 @@ class GpuStates {
   const Unreserved& unreserved(const GpuUuid& gpu) const;
 
  private:
-  // A change that cannot be stored is logged, as `what`, and stays in effect until the daemon ends.
+  // Makes a change and stores it. A failure to store is logged with `what`, which names the change;
+  // the change then stays in effect until the daemon ends.
   template <class Change>
   void store_change(const GpuUuid& gpu, const char* what, Change change);
 

@@ -15,9 +15,9 @@ namespace gpurota::daemon {
 struct GpuEntry {
   GpuInfo info;
   GpuSample sample;
-  WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
+  WallTime idle_since{};  // when its last lease ended; epoch: it never had one
   TimePoint taken{};      // when `sample` began
-  // Of a unified GPU, by `sample`: memory of the machine in use that is not listed as the GPU's.
+  // For a unified GPU, as of `sample`: used memory of the machine that is not listed as the GPU's.
   Bytes machine_use{};
   GpuFigures figures{};                   // at most some seconds old
   std::optional<GpuUuid> nvlink_group{};  // as nvlink_groups()

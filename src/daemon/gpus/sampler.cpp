@@ -8,10 +8,10 @@
 namespace gpurota::daemon {
 namespace {
 
-// The period of samples that something waits for. A sample takes 20 µs (measured on an H100), so
-// this costs a hundredth of a core, and only while memory is coming back.
+// The period of samples while something waits for a sample to show that memory is free. A sample
+// takes 20 µs (measured on an H100), so such samples cost less than a hundredth of a core.
 constexpr Duration kHurriedPeriod = std::chrono::milliseconds(5);
-// A sample that takes longer means a driver that hangs.
+// If a sample takes longer than this, the driver counts as hanging.
 constexpr Duration kHangPatience = std::chrono::seconds(5);
 // Settings change rarely: an administrator changes them by hand.
 constexpr Duration kSettingsPeriod = std::chrono::seconds(2);

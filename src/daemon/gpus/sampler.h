@@ -33,7 +33,7 @@ class Sampler final : public Samples {
   void set_period(Duration period) { period_ = period; }
   void sample_soon(const GpuUuid& gpu) override;
   void poll_processes(const GpuUuid& gpu, Duration period) override;
-  // The GPU's settings, at most a few seconds old while it answers.
+  // The GPU's settings; at most a few seconds old, unless the driver hangs.
   std::vector<ports::GpuProbe::Setting> settings(const GpuUuid& gpu) const;
 
  private:

@@ -1,4 +1,5 @@
-// Samples of the GPUs: how to ask for one, and who handles them. State thread only.
+// Samples of the GPUs: the interface to ask for a sample, and the interface that handles samples.
+// State thread only.
 #pragma once
 
 #include "core/gpu.h"
@@ -15,7 +16,8 @@ class Samples {
   virtual ~Samples() = default;
   // Takes a sample at once, or as soon as the current sample is over.
   virtual void sample_soon(const GpuUuid& gpu) = 0;
-  // Between samples, polls only which compute processes there are, once per `period`. Zero: stops.
+  // Between samples, polls the list of compute processes once per `period`, and nothing else. Zero:
+  // stops polling.
   virtual void poll_processes(const GpuUuid& gpu, Duration period) = 0;
 };
 
@@ -26,7 +28,8 @@ class SampleListener {
   virtual void before_sample(const GpuUuid& gpu) = 0;
   // `taken`: when it began.
   virtual void on_sample(GpuSample sample, TimePoint taken) = 0;
-  // Whether the load of each process is needed, as the GPU is not used by a single lease.
+  // Whether the load of each process is needed: the GPU is used by several leases, or by a lease
+  // and by processes without one.
   virtual bool wants_process_loads(const GpuUuid& gpu) const = 0;
   // The board's figures, once a second; the loads of processes less often, and only if they are
   // wanted.

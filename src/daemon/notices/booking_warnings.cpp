@@ -8,9 +8,9 @@
 namespace gpurota::daemon {
 namespace {
 
-// The GPUs of the lease that are kept for the booking. If none of the lease's GPUs is kept:
-// all of them, because the booking will then get other GPUs than those kept now, and any of the
-// lease's may be among them.
+// The GPUs of the lease that are kept for the booking. If none of the lease's GPUs is kept: all
+// GPUs of the lease. The booking will then get other GPUs than it has kept now, and any GPU of the
+// lease may be among them.
 std::vector<GpuUuid> common_gpus(const Lease& lease, const BookingEntry& booking) {
   std::vector<GpuUuid> common, all;
   for (const GpuUuid& gpu : booking.kept) {

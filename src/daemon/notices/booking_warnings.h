@@ -38,12 +38,12 @@ class BookingWarnings final {
 
   // Takes over the bookings of the last daemon. Notices that were due until now are not sent again.
   void restore();
-  // The times of the notices may have changed.
+  // Call when the configuration may have changed the times of the notices.
   void on_config_change() { arm(); }
   void on_booking(const BookingNews& news);
 
  private:
-  // The first notice for this booking that is due after `told`.
+  // When the first notice for this booking after `told` is due.
   std::optional<WallTime> next_of(const BookingEntry& booking, WallTime told) const;
   void warn_in_time();
   void warn(const BookingEntry& booking, WallTime now);

@@ -11,8 +11,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// Whether a mail program cannot take the name for an option or for several addresses. A number
-// stands for an unknown name, and is refused.
+// Whether a mail program takes the name for one address, not for an option or for several
+// addresses. Refuses a number, which stands for an unknown name.
 bool is_plain_name(const std::string& name) {
   const bool is_number = name.find_first_not_of("0123456789") == name.npos;
   return !is_number && name.front() != '-' &&

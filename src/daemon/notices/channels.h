@@ -1,5 +1,5 @@
-// How a notice leaves the machine: by the site's program, by mail, by a webhook. Each is a program
-// with a text on standard input. Pure.
+// How a notice leaves the machine: by the site's program, by mail, by a webhook. Each channel is a
+// program that gets a text on standard input. Pure.
 //
 // Secrets (the URL of a webhook, its headers) are only in that text. curl reads the text as its
 // configuration, so neither its arguments nor its environment show them.

@@ -33,8 +33,8 @@ void EndWarnings::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
 }
 
-// A warning that is due now is also left to the timer, as other listeners still have to be notified
-// of the change.
+// A warning that is due now is also sent by the timer, so that the other listeners are notified of
+// the change first.
 void EndWarnings::arm(const LeaseEntry& entry) {
   const LeaseId id = entry.lease.id;
   const auto end = end_of(entry);
@@ -75,7 +75,7 @@ void EndWarnings::check(LeaseId id) {
                       leaves_first(now->lease), warning, now->signalled));
 }
 
-// A program that has just begun does not handle the signal yet.
+// Tries again later: a program that has just begun may not handle the signal yet.
 void EndWarnings::again(LeaseId id, Duration left) {
   start_timer(id,
               std::clamp<Duration>(left / 10, std::chrono::seconds(1), ports::kLongestWallWait));

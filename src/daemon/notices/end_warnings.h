@@ -2,8 +2,8 @@
 // thread only.
 //
 // The end is the lease's own end, or the time by which the lease has to leave for a booking,
-// whichever is earlier. An end that becomes known late is signalled at once. EndWarnings marks the
-// lease as warned, and LeaseManager sends the signal.
+// whichever is earlier. If the end becomes known only when the warning is already due, the signal
+// is sent at once. EndWarnings marks the lease as warned, and LeaseManager sends the signal.
 #pragma once
 
 #include "daemon/leases/lease_manager.h"

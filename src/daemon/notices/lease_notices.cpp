@@ -45,7 +45,7 @@ void LeaseNotices::on_lease_change(const LeaseEntry& entry, bool gone) {
   const bool ends_now = entry.cause && !std::exchange(known.ending, entry.cause.has_value());
   if (gone) known_.erase(at);
   if (timed) arm();
-  // Last, as a listener may change the lease.
+  // Notify last, as a listener may change the lease.
   if (ends_now) return on_end(entry);
   if (!made && !gone && !entry.cause) on_change(entry, before);
 }
@@ -65,7 +65,8 @@ void LeaseNotices::on_change(const LeaseEntry& entry, const Lease& before) {
   parts_.listener.on_notice(about(lease, NoticeKind::kChanged, text, entry.by));
 }
 
-// Holders of the lease get its end and the reason in any case.
+// Sends the notice by the channels only: the terminals that hold the lease show its end and the
+// reason anyway.
 void LeaseNotices::on_end(const LeaseEntry& entry) {
   const Lease& lease = entry.lease;
   if (entry.cause == EndCause::kFinished || entry.cause == EndCause::kLost) return;

@@ -1,8 +1,8 @@
 // Notices to users about their leases, requests and jobs: a lease ends soon, a job has ended, or
-// another user or a rule of the site has changed one of them. Notices appear on the terminals that
-// hold the lease, and are sent by the channels. State thread only.
+// another user or a rule of the site has changed a lease, a request or a job. Notices appear on the
+// terminals that hold the lease, and are sent by the channels. State thread only.
 //
-// Users get no notice of their own acts, and none about fillers, which come and go by themselves.
+// Users get no notice of their own acts, and none about fillers, which start and end by themselves.
 #pragma once
 
 #include "config/config.h"
@@ -39,7 +39,7 @@ class LeaseNotices final {
 
   // Takes over the leases of the last daemon. Notices that were due until now are not sent again.
   void restore(const std::map<LeaseId, LeaseEntry>& leases);
-  // The times of notices before the end may have changed.
+  // Call when the configuration may have changed the times of notices before the end.
   void on_config_change() { arm(); }
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
@@ -52,14 +52,14 @@ class LeaseNotices final {
     Lease lease;
     bool ending = false;
     WallTime told{};      // notices due until then were sent or skipped
-    bool warned = false;  // of the present end
+    bool warned = false;  // the owner was warned of the current end
   };
 
   void on_change(const LeaseEntry& entry, const Lease& before);
   void on_end(const LeaseEntry& entry);
   void warn_in_time();
   void warn(Known& known, WallTime now);
-  // The first notice for this lease that is due after `known.told`.
+  // When the first notice for this lease after `known.told` is due.
   std::optional<WallTime> next_of(const Known& known) const;
   void arm();
   Notice about(const Lease& lease, NoticeKind kind, std::string text,

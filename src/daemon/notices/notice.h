@@ -17,8 +17,8 @@ struct Notice {
   NoticeKind kind = NoticeKind::kTest;
   uid_t to = 0;
   std::optional<LeaseId> lease{};
-  std::vector<std::string> gpus{};  // what people call them
-  std::string text{};               // one sentence, harmless where it is shown
+  std::vector<std::string> gpus{};  // names for people: "0", "0:1"
+  std::string text{};               // one sentence, safe to show on a terminal
   std::string reason{};             // bytes from a user: the reason given; empty: none
   std::optional<uid_t> by{};        // who acted
 };

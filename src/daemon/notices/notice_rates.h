@@ -1,9 +1,9 @@
-// Bounds how many notices leave the machine: so many an hour of each kind for each user, and that
-// many at once in the beginning. Further notices are counted, and sent as one when there is room.
-// Pure bookkeeping; state thread only.
+// Bounds how many notices leave the machine, by a token bucket for each kind and user: the
+// configured number an hour, of which all may come at once. Further notices are counted, and sent
+// as one notice when the bucket allows. Pure bookkeeping; state thread only.
 //
 // The bound is per kind, so that a flood of one kind (a program that is found repeatedly) does not
-// keep back a kind that matters (a lease that ends).
+// keep back notices of a kind that matters (a lease that ends).
 #pragma once
 
 #include "base/token_bucket.h"
@@ -21,16 +21,15 @@ namespace gpurota::daemon {
 
 class NoticeRates {
  public:
-  // The most pairs of a user and a kind. Notices beyond it are not sent, and the caller counts
-  // them.
+  // The most pairs of a user and a kind. A notice of a further pair is not sent (kNever).
   static constexpr std::size_t kMost = 4096;
 
   enum class Answer { kSend, kLater, kNever };
   Answer admit(const Notice& notice, TimePoint now, int most_per_hour);
-  // Notices that were kept back and may be sent now: the last of each kind, whose text has the
-  // number of all if there are several.
+  // Notices that were kept back and may be sent now: the last notice of each user and kind. If
+  // several were kept back, its text has their number.
   std::vector<Notice> due(TimePoint now, int most_per_hour);
-  // When due() has notices next. Empty: nothing is kept back.
+  // When due() will next return notices. Empty: nothing is kept back.
   std::optional<TimePoint> next_due(int most_per_hour) const;
 
  private:

@@ -51,7 +51,7 @@ std::string in_words(std::chrono::milliseconds left) {
   return lease::duration_text(seconds);
 }
 
-// The difference of a lease: the new facts, and the names of the things that were changed.
+// The differences of a lease after a change: the new facts, and the names of the changed things.
 struct Difference {
   std::vector<std::string> facts, things;
   void add(std::string fact, std::string thing) {
@@ -65,7 +65,7 @@ void compare_limits(const Lease& before, const Lease& now, Difference& differenc
   for (const LeaseGpu& gpu : now.gpus) {
     const LeaseGpu* const old = before.find_gpu(gpu.uuid);
     if (old == nullptr || !gpu.limit) continue;
-    // The same on each of its GPUs, mostly.
+    // Report only the first GPU that differs, as the limits are mostly the same on all GPUs.
     if (old->limit != gpu.limit) {
       difference.add(fmt::format("has at most {} of {}", to_string(*gpu.limit), where),
                      "memory limit");

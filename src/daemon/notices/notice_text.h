@@ -39,9 +39,9 @@ std::string leaves_soon_text(LeaseId lease, const std::string& gpus, WallTime be
 // change does not concern the owner.
 std::string changed_text(const Lease& before, const Lease& now, const std::string& who,
                          const std::string& reason, WallTime time);
-// "L17 was released by root (administrator)": `why` as the lease has it.
+// "L17 was released by root (administrator)"; `why`: the reason in the lease.
 std::string ended_text(LeaseId lease, const std::string& why);
-// "L12 ended: bob began to use booking R16": for a lease that left for a booking.
+// For a lease that left for a booking: "L12 ended: bob began to use booking R16".
 std::string left_text(LeaseId lease, const std::string& why);
 // The end of a reservation whose programs may continue.
 std::string outlived_text(LeaseId lease, config::Expired policy);
@@ -57,7 +57,7 @@ std::string job_end_text(NoticeKind kind, const std::string& job, const std::str
 struct FoundUse {
   watch::FindingKind kind = watch::FindingKind::kForeignUse;
   std::string gpu;               // "GPU 1"
-  std::optional<LeaseId> lease;  // kForeignUse: the lease that has the GPU; else the lease found
+  std::optional<LeaseId> lease;  // kForeignUse: the lease that has the GPU; else the found lease
   std::string owner;             // of that lease
   std::string user;              // the user of the GPU
   std::vector<pid_t> pids;       // empty: hidden from the reader

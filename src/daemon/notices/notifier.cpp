@@ -110,7 +110,7 @@ void Notifier::drop(Channel channel, const Letter& letter) {
     log::warn("notices come faster than they can be sent, dropping some",
               {{"channel", to_string(channel)}, {"uid", letter.notice.uid}});
   }
-  // Later, like every result of a test.
+  // Post the result, as results of tests always come after test() has returned.
   if (letter.tested) {
     parts_.loop.post([tested = letter.tested, channel] {
       tested(channel, {.started = false, .complaint = "too many notices wait for this channel"});
@@ -151,8 +151,8 @@ void Notifier::over(Channel channel, const Letter& letter, const ports::ProgramE
   go_on(channel);
 }
 
-// A broken channel is broken for everybody, so only the first failure is logged, and then their
-// number.
+// A broken channel fails for all users. To keep the log short, it gets the first failure and then,
+// every kLogPause, the number of failures.
 void Notifier::log_end(Channel channel, const ports::ProgramEnd& end) {
   Line& line = lines_[channel];
   if (end.is_good()) {

@@ -38,7 +38,7 @@ bool FillerChoice::stay_is_over(const GpuUuid& gpu) const {
       all.list[i].may_start = !entry.paused;
     } else if (!entry.problem.empty() &&
                now - entry.failed_at < filler::passed_over_for(entry.failures, longest)) {
-      // No filler is ended for another one whose last run failed just now.
+      // Do not end a filler for another filler whose last run has just failed.
       all.list[i].may_start = false;
     }
   }

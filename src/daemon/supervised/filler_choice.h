@@ -1,5 +1,5 @@
-// Chooses the filler that starts on a GPU, and the filler that leaves for another (filler/choice.h
-// decides). State thread only.
+// Asks filler/choice.h which filler starts on a GPU, and whether the filler there leaves for
+// another. State thread only.
 #pragma once
 
 #include "daemon/supervised/filler_table.h"

@@ -18,7 +18,7 @@ void FillerMoves::evict(const GpuUuid& gpu) {
   check_evictions();
 }
 
-// Later, as whatever has just changed has not returned yet.
+// Checks later, as the function that made the change has not returned yet.
 void FillerMoves::check_evictions() {
   if (check_posted_) return;
   bool any = false;
@@ -78,7 +78,7 @@ void FillerMoves::finish_eviction(const GpuUuid& gpu) {
   // since, or before this daemon started.
   if (!table_.entries.at(*spot.filler).paused) spot.stop_stay(table_.parts.loop.now());
   spot.turns.on_moved_out(table_.parts.loop.now());
-  // `check_timer` may be the caller.
+  // Reset `check_timer` later, as its callback may be running.
   table_.parts.loop.post([this, gpu] { table_.spots[gpu].check_timer.reset(); });
   table_.parts.samples.poll_processes(gpu, Duration(0));
   log::info(

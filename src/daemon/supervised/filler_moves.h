@@ -1,5 +1,5 @@
-// Fillers that leave a GPU without ending: their memory is moved out, as that of leases that take
-// turns, until nobody needs the GPU. filler/yielding.h decides. State thread only.
+// Fillers that leave a GPU without ending: their memory is moved to host memory, like the memory of
+// leases that take turns, until nobody needs the GPU. filler/yielding.h decides. State thread only.
 #pragma once
 
 #include "daemon/supervised/filler_table.h"
@@ -12,7 +12,8 @@ class FillerMoves {
  public:
   FillerMoves(FillerTable& table, Fillers& fillers) : table_(table), fillers_(fillers) {}
 
-  // Begins to move out the filler on this GPU. The memory of its lease can be moved.
+  // Begins to move out the filler on this GPU. The filler must have a lease whose memory can be
+  // moved.
   void evict(const GpuUuid& gpu);
   // Call after a change of turns. The check follows soon, when the function that made the change
   // has returned.
@@ -22,7 +23,7 @@ class FillerMoves {
   // its owner wants.
   void bring_back(const GpuUuid& gpu);
   std::optional<LeaseStay> stay_of(LeaseId lease) const;
-  // Whether an eviction on this GPU waits for nothing but a sample of the GPU.
+  // Whether an eviction on this GPU waits only for a sample of the GPU.
   bool expects_sample(const GpuUuid& gpu) const;
 
  private:

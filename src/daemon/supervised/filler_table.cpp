@@ -12,8 +12,7 @@ namespace gpurota::daemon {
 std::optional<SizeSpec> FillerWishes::memory_of(const lease::Available& available) const {
   if (!of_free) return memory;
   const Bytes free = on_yield == filler::OnYield::kEvict ? available.turns : available.slice;
-  // Where nothing is free the filler asks for the least amount, and is told why it cannot have
-  // that.
+  // If nothing is free, the filler asks for the least amount, so that the refusal gives the reason.
   return SizeSpec{std::max(SizeSpec{Bytes(), *of_free}.of(free), kMiB), 0};
 }
 
@@ -106,8 +105,8 @@ filler::WayOut FillerTable::way_out_of(const GpuUuid& gpu) const {
   filler::Yielding yielding;
   if (it != entries.end()) yielding.wish = it->second.wishes.on_yield;
   yielding.why = spot.turns.why();
-  // Also for a lease that the queue has just ended, for a whole GPU or because there is no room
-  // beside it.
+  // True also for a lease that the queue has just ended, because a request needs the whole GPU or
+  // there is no room beside the filler.
   yielding.can_be_moved = spot.lease.has_value();
   yielding.host_has_room = spot.lease && parts.turns.turns().could_be_aside(*spot.lease);
   return filler::way_out(yielding);

@@ -32,7 +32,7 @@ struct FillerWishes {
   filler::OnYield on_yield = filler::OnYield::kStop;
 
   bool may_use(const GpuUuid& gpu) const;
-  // The limit of the filler on a GPU with this much available; nothing: the whole GPU.
+  // The memory limit of the filler on a GPU with this much available. Empty: the whole GPU.
   std::optional<SizeSpec> memory_of(const lease::Available& available) const;
 };
 
@@ -41,7 +41,8 @@ struct FillerEntry : Supervised {
   bool paused = false;
   std::string paused_by;  // "by root (administrator)", and why; empty: by its owner
   bool removed = false;   // dropped as soon as it is on no GPU
-  // The GPUs on which it has ever been. run_at() makes a run's number of a position here.
+  // All GPUs on which the filler has been. run_at() derives the number of a run from a position in
+  // this list.
   std::vector<GpuUuid> places;
   int failures = 0;  // runs in a row that ended by themselves too soon or with an error
   std::optional<TimePoint> retry_at;
@@ -55,7 +56,7 @@ struct FillerEntry : Supervised {
 // One GPU, as far as fillers are concerned.
 struct FillerSpot {
   filler::TurnTaking turns{filler::Rules{}};
-  std::optional<std::uint64_t> filler;  // the filler that is on, or is leaving
+  std::optional<std::uint64_t> filler;  // the filler that is on the GPU, or is leaving it
   std::uint64_t run = 0;                // the number of its run here
   std::optional<LeaseId> lease;         // its lease, until the memory is back
   TimePoint since{};
@@ -68,11 +69,11 @@ struct FillerSpot {
   bool may_lack_lease = false;  // an earlier daemon started it, and no lease of it is known
   std::optional<filler::Eviction> eviction;  // the filler is being moved out
   bool moved_out = false;                    // the filler is moved out
-  Bytes stays;                               // memory that stays on the GPU then
+  Bytes stays;                               // memory that stays on the GPU after the move
   std::optional<Bytes> counted;              // memory of its lease, by the last sample
   ports::EventLoop::SourcePtr check_timer;   // of the eviction
 
-  // From now on the filler is moved out, because somebody needs its GPU.
+  // Ends the present stay: the filler is moved out from now on, because somebody needs its GPU.
   void stop_stay(TimePoint now) {
     if (stays_from) stayed += now - *stays_from;
     stays_from.reset();

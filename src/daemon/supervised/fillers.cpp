@@ -144,11 +144,11 @@ Result<std::uint64_t> Fillers::run_on(FillerEntry& entry, const GpuUuid& gpu) {
   if (at == entry.places.end()) {
     if (place >= FillerTable::kMostPlaces)
       return fail(Code::kLimit, "it has been on too many GPUs");
-    // The log of the first GPU is counted since the filler was added.
+    // The log of the first GPU already counts since the filler was added.
     if (place > 0) GPUROTA_TRY(check_log(entry.uid));
     entry.places.push_back(gpu);
     if (auto saved = table_.save(entry); !saved) {
-      // Otherwise the next daemon would not find the run that is started there.
+      // Do not start a run there: the next daemon would not find the run.
       entry.places.pop_back();
       return tl::unexpected(saved.error());
     }
@@ -183,7 +183,8 @@ void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
   const auto it = spot.filler ? table_.entries.find(*spot.filler) : table_.entries.end();
   if (it == table_.entries.end() || spot.told_to_end) return;
   spot.told_to_end = true;
-  // A run that was on for a while and had to be ended is a good run, however it began.
+  // A run that was on the GPU for a while before it had to leave is a good run, also after
+  // failures.
   if (table_.parts.loop.now() - spot.since >= filler::Rules{}.good_stay) {
     it->second.failures = 0;
     it->second.problem.clear();
@@ -230,7 +231,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
     spot.lease.reset();
     return settle_spot(gpu);
   }
-  // The queue ended the lease, or a user who may end it.
+  // The lease was ended by the queue, or by a user who may end it.
   const bool asked_to = entry.cause == EndCause::kReleased || entry.cause == EndCause::kExpired ||
                         entry.cause == EndCause::kBooking;
   if (!asked_to || spot.told_to_end) return;
@@ -262,7 +263,7 @@ void Fillers::on_over(std::uint64_t run) {
 }
 
 void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
-  constexpr int kNoGpuLeft = 75;  // `gpurota run --nonblock`: somebody was quicker
+  constexpr int kNoGpuLeft = 75;  // `gpurota run --nonblock`: another request got the GPU
   const TimePoint now = table_.parts.loop.now();
   const std::uint64_t run = table_.spots[gpu].run;
   const auto report = table_.supervisor.files().read_report(run);
@@ -281,7 +282,7 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
     const std::string why = refused ? table_.supervisor.files().last_line(run) : "";
     if (!why.empty()) how = why;
   }
-  // A filler that ends well, but soon, is not started all the time either.
+  // A filler that ends well, but soon, is also started again only after a pause.
   const Duration good = failed ? jobs::Supervision::kGoodRun : filler::Rules{}.good_stay;
   const bool brief = now - table_.spots[gpu].since < good;
   if (!brief) entry.failures = 0;
@@ -298,7 +299,7 @@ void Fillers::ended_by_itself(FillerEntry& entry, const GpuUuid& gpu) {
       fmt::format("has ended on {} by itself: {}", table_.gpu_name(gpu), display_text(how, 200)));
 }
 
-// The filler is off the GPU: there is neither a run nor a lease.
+// Clears the spot if the filler is off the GPU, with neither a run nor a lease there.
 void Fillers::settle_spot(const GpuUuid& gpu) {
   FillerSpot& spot = table_.spots[gpu];
   if (!spot.filler || table_.supervisor.is_on(spot.run) || spot.lease) return;
@@ -424,7 +425,7 @@ Result<void> Fillers::control(std::uint64_t id, What what, const std::string& by
   if (removed) {
     entry.removed = true;
   } else {
-    // To pause a filler that is paused changes nothing, also not who has paused it.
+    // Pausing a paused filler changes nothing, not even the record of who has paused it.
     if (!leaves || !entry.paused) entry.paused_by = leaves ? by : "";
     entry.paused = leaves;
   }

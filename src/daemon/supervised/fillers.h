@@ -2,18 +2,18 @@
 // which runs them. src/filler decides which filler may be on a GPU, and when; this class carries
 // the decisions out. State thread only.
 //
-// A filler on a GPU is a run of `gpurota run --filler` as its owner: a lease of kind filler, one to
-// a GPU. The filler leaves
+// A filler on a GPU is a run of `gpurota run --filler` as its owner. Each run has a lease of kind
+// filler on one GPU. The filler leaves
 //   - when somebody's turn for the GPU has come: the queue ends its lease, or has the filler moved
 //     out, and serves the newcomer when the driver counts no memory of the filler any more
 //     (lease_manager.cpp);
 //   - when anything else is on the GPU, which is seen within kSampleEvery: this class makes the
 //     filler leave;
-//   - when it is paused or removed.
+//   - when the filler is paused or removed.
 // If its owner wants that, a filler has a swap lease and is moved out instead of ended: its memory
 // goes to host memory, and comes back when nobody needs the GPU (filler_moves.h). If a move is not
 // possible, the filler is ended.
-// Keepers and leases outlive the daemon; the next one finds both (filler_adoption.h).
+// Keepers and leases outlive the daemon; the next daemon finds both (filler_adoption.h).
 #pragma once
 
 #include "daemon/supervised/filler_choice.h"
@@ -41,7 +41,7 @@ class Fillers final : Supervisor::Policy {
 
   Result<const FillerEntry*> add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes);
   enum class What { kPause, kResume, kRemove };
-  // `by`: the user who does this, where that is not the owner: "by root (administrator)".
+  // `by`: the user who does this, if it is not the owner: "by root (administrator)".
   Result<void> control(std::uint64_t id, What what, const std::string& by = {});
   // Stores again, if possible, what could not be stored because the disk was full.
   void store_again() { table_.supervisor.store_again(); }
@@ -52,21 +52,21 @@ class Fillers final : Supervisor::Policy {
   };
   std::vector<Log> logs(std::uint64_t id) const;
 
-  // A sample of the GPU has succeeded. `foreign`: some use of the GPU counts and is in no lease.
-  // `used`: memory by leases.
+  // A sample of the GPU has succeeded. `foreign`: the GPU is used outside leases by processes that
+  // are not ignored. `used`: the memory that each lease uses.
   void on_sample(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used);
   // A sample of the GPU has failed: the GPU is in error.
   void on_failed_sample(const GpuUuid& gpu);
-  // The processes that compute on the GPU now. An unknown one leads to a sample.
+  // The processes that compute on the GPU now. An unknown process leads to a sample.
   void on_polled(const GpuUuid& gpu, const std::vector<pid_t>& pids);
   void on_lease_change(const LeaseEntry& entry, bool gone);
   void on_turns_change() { moves_.check_evictions(); }
 
-  // Moves the filler of this lease out: somebody needs its GPU, and fits beside the memory that
-  // stays.
+  // Moves the filler of this lease out for a request that needs its GPU and fits beside the memory
+  // that stays.
   void move_out(LeaseId lease, const std::string& why);
   std::optional<LeaseStay> stay_of(LeaseId lease) const { return moves_.stay_of(lease); }
-  // Whether an eviction on this GPU waits for nothing but a sample of the GPU.
+  // Whether an eviction on this GPU waits only for a sample of the GPU.
   bool expects_sample(const GpuUuid& gpu) const { return moves_.expects_sample(gpu); }
 
   // Takes the filler off the GPU: moves the filler out if its owner wants that and it is possible,

@@ -16,7 +16,7 @@ std::string run_end_text(const jobs::JobState& state) {
   if (end.reason == jobs::EndReason::kSignalled)
     text = fmt::format("killed by signal {}", end.code);
   if (end.detail.empty()) return text;
-  // An array has exited with a detail that says how many items did not end well.
+  // For an array, the detail says how many items did not end well.
   if (end.reason == jobs::EndReason::kExited) return end.detail;
   return end.reason == jobs::EndReason::kCannotStart ? end.detail : text + ": " + end.detail;
 }

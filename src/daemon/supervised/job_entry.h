@@ -12,7 +12,7 @@
 
 namespace gpurota::daemon {
 
-// An array starts no items for a while, as an item was refused something that it can get later.
+// Why an array starts no items for a while: an item was refused something that it may get later.
 struct PutOff {
   std::string why;  // the refusal
   ports::EventLoop::SourcePtr timer{};
@@ -26,15 +26,15 @@ struct JobEntry : Supervised {
   bool adopted = false;            // an earlier daemon started the run
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why the run got no lease
-  bool refusal_may_pass = false;   // without a change of the job
+  bool refusal_may_pass = false;   // the refusal may pass without a change of the job
   ports::EventLoop::SourcePtr timer{};
   WallTime next_time{};               // of the timer
   std::optional<jobs::Phase> told{};  // the end that the owner was notified of
   std::map<GpuUuid, Bytes> used{};    // memory that the lease used, by the last sample of each GPU
 
   jobs::Items items{};                      // of an array
-  ports::EventLoop::SourcePtr next_step{};  // of an array: JobItems takes it soon
-  std::int64_t retry_from = 0;              // of an array that retries items: the next one
+  ports::EventLoop::SourcePtr next_step{};  // of an array: the timer of its next step
+  std::int64_t retry_from = 0;              // of an array that retries items: the next item
   std::optional<PutOff> put_off{};          // of an array
   std::uint64_t array = 0;                  // of an item: the number of its array; 0: no item
   std::int64_t index = 0;                   // of an item

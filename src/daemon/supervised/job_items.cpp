@@ -19,7 +19,7 @@ std::string failed_text(const jobs::Items& items) {
   return fmt::format("{} of {} items did not end well: {}", failed, all, items_text(counts));
 }
 
-// The most that one step does. A step takes no longer than a call of a client.
+// The most that one step does, so that a step takes no longer than a call of a client.
 constexpr std::size_t kStopsInAStep = 8;
 constexpr std::size_t kRetriesInAStep = 64;
 constexpr std::size_t kForgetsInAStep = 4;
@@ -97,13 +97,13 @@ void JobItems::put_to_rest(std::uint64_t run) {
   const auto array = parts_.jobs.find(array_of(run));
   if (array == parts_.jobs.end()) return;
   const jobs::JobState& state = item.mapped().life.state();
-  // An item that ended has left what the others may have waited for.
+  // An item that has ended frees what other items may have waited for.
   if (state.phase != jobs::Phase::kWaiting) array->second.put_off.reset();
   array->second.items.rest(index_of(run), resting_state(array->second, state));
   parts_.supervisor.settle(item.mapped());
   take_step_soon(array->second);
-  // A removed array is dropped with its last item. Before all items are taken up nobody knows which
-  // one is the last.
+  // A removed array is dropped with its last item. Until all items are taken up, the last item is
+  // not known.
   if (restored_ && array->second.is_removed()) parts_.settle(array_of(run));
 }
 
@@ -158,7 +158,7 @@ void JobItems::take_step(std::uint64_t id) {
 }
 
 void JobItems::stop(JobEntry& array) {
-  // Do not wait for a step that waits for the disk.
+  // Replace the pending step, which may be waiting until the disk has room.
   array.next_step.reset();
   take_step_soon(array);
 }

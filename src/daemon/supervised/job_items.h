@@ -15,7 +15,7 @@
 
 namespace gpurota::daemon {
 
-// Whether this item, which was made to run, does not run any more.
+// Whether this item, which was made to run, has ended or waits again.
 bool is_at_rest(const JobEntry& item);
 
 class JobItems {
@@ -33,7 +33,7 @@ class JobItems {
     // Carries out actions of a job or of an item.
     std::function<void(JobEntry&, const jobs::Actions&)> carry_out;
     std::function<void(std::uint64_t)> settle;
-    // Takes over a run of an item, of this boot, that may still exist.
+    // Takes over an item's run of this boot, which may still exist.
     std::function<Result<void>(JobEntry&)> take_up_run;
   };
   explicit JobItems(Parts parts) : parts_(std::move(parts)) {}
@@ -45,8 +45,8 @@ class JobItems {
   JobEntry* entry(std::uint64_t id);
   // The item of this index; nullptr: the item does not run.
   const JobEntry* find(const JobEntry& array, std::int64_t index) const;
-  // The item that asks for its lease. There is one at most: the next item starts when that one has
-  // its lease.
+  // The item that asks for its lease. There is at most one: the next item starts only when this
+  // item has its lease.
   const JobEntry* asking_of(const JobEntry& array) const;
   // How many items are in each state. An item that asks for its lease counts as waiting.
   jobs::ItemCounts count(const JobEntry& array) const;
@@ -60,17 +60,18 @@ class JobItems {
   // Stops the items of an array that is being stopped, soon. When the array is started again, it
   // continues with these items.
   void stop(JobEntry& array);
-  // The spec of the array has changed: the next starts use the new one.
+  // Call when the spec of the array has changed: later starts use the new spec.
   void take_spec(JobEntry& array);
 
-  // Takes the next step for the array soon, as a turn of the loop of its own: starts the next item,
+  // Takes the next step for the array soon, in a separate turn of the loop: starts the next item,
   // stops items, makes items wait again, or ends the array.
   void take_step_soon(JobEntry& array, Duration pause = {});
-  // The item of this run has ended or waits again, and is no longer a JobEntry.
+  // Call when the item of this run has ended or waits again: keeps its state and drops its
+  // JobEntry.
   void put_to_rest(std::uint64_t run);
-  // Lets the item wait where its refusal may pass. Its array starts no further item until another
-  // item has ended, the array is changed, or kPutOffPause has passed. False, and no change, for any
-  // other job. Call settle() next.
+  // Lets `item` wait if its refusal may pass. Its array starts no further item until another item
+  // has ended, the array is changed, or kPutOffPause has passed. Call settle() next. In all other
+  // cases returns false and changes nothing.
   bool put_off(JobEntry& item);
   // Writes the item of this run to the store.
   Result<void> store(std::uint64_t run);
@@ -79,7 +80,7 @@ class JobItems {
 
   // After a start of the daemon: takes up an item as it was stored.
   Result<void> take_up(JobEntry& array, const ports::StoredItem& stored);
-  // All jobs and items are taken up.
+  // Call when all jobs and items are taken up.
   void on_restored() { restored_ = true; }
 
  private:

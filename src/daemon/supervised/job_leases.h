@@ -1,4 +1,4 @@
-// Tells the jobs what happens to their leases. State thread only.
+// Notifies the jobs of changes of their leases. State thread only.
 #pragma once
 
 #include "daemon/leases/lease_manager.h"
@@ -22,7 +22,7 @@ class JobLeases final : public LeaseEnforcement {
   void on_lease_change(const LeaseEntry& entry, bool gone);
   std::optional<std::string> end_of_command(const LeaseEntry& entry) const;
   void release(LeaseId lease, const std::string& reason) override;
-  // Ends the lease: nobody watches a job that could reduce its use.
+  // Ends the lease: a job runs unattended, so nobody would reduce its use.
   void on_over_limit(LeaseId lease, const std::string& what) override;
 
  private:

@@ -17,7 +17,7 @@ inline constexpr std::size_t kMostUserItems = 20'000;               // items of 
 
 struct WantedJob {
   jobs::JobSpec spec;
-  bool start = true;  // whether a job that is new is started
+  bool start = true;  // whether to start the job if it is new
 };
 
 // The user's job of this name; nullptr: there is none.
@@ -42,8 +42,8 @@ struct Chain {
   std::string text{};
 };
 Chain chain_of(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec);
-// Whether such a job would have to wait for others if it were started now; kInvalid: it would wait
-// for ever.
+// Whether a job with this spec would have to wait for others if it were started now. kInvalid: the
+// job would wait for ever.
 Result<bool> must_wait(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec);
 
 // Whether a job in this phase stays in it until somebody starts the job.

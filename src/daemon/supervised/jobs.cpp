@@ -17,7 +17,7 @@ std::optional<NoticeKind> end_to_tell(JobEntry& job) {
   return std::nullopt;
 }
 
-// The bound of the log of a job or an item. The array decides for its items.
+// The bound of the log of a job or an item. The spec of an array decides for its items.
 Bytes log_of(const JobEntries& jobs, const JobEntry& job) {
   const auto array = jobs.find(job.array);
   return jobs::log_bound(array == jobs.end() ? job.spec : array->second.spec);
@@ -201,14 +201,14 @@ void Jobs::launch(JobEntry& job) {
   // The items start when the array is settled.
   if (job.spec.is_array()) return job.life.on_held(now());
   // Clear the files and store the job before there is a process. If this daemon is killed now, the
-  // next one finds the keeper by its lock, or finds that there was none, and takes no file of the
-  // last run for one of this run.
+  // next daemon learns from the lock whether there is a keeper, and cannot mistake a file of the
+  // last run for a file of this run.
   supervisor_.files().clear(job.id);
   supervisor_.settle(job);
   if (const auto launched = supervisor_.launch(job.id, job, job.spec, log_of(entries_, job));
       !launched) {
     job.refusal = launched.error().message;
-    // The disk is full, or the machine has too many processes.
+    // kIo: the disk is full, or the machine has too many processes; both may pass.
     job.refusal_may_pass = launched.error().code == Code::kIo;
     if (!items_.put_off(job)) carry_out(job, job.life.on_cannot_start(now(), job.refusal));
     return;

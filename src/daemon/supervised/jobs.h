@@ -3,7 +3,8 @@
 // which jobs a user may have. Every change is in the store before a client sees it. State thread
 // only.
 //
-// jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
+// jobs_restore.cpp takes up the jobs after a start of the daemon. jobs_change.cpp adds and changes
+// jobs.
 #pragma once
 
 #include "core/notice_kind.h"
@@ -50,7 +51,7 @@ class Jobs final : Supervisor::Policy {
   enum class What { kStart, kStop, kRestart, kRemove };
   // Removing a running job stops the job first; jobs that start after the job then no longer name
   // it. kInvalid: the job cannot be started, as a job before it in its chain has failed. `by`: the
-  // user who does this, where that is not the owner: "by root (administrator)".
+  // user who does this, if it is not the owner: "by root (administrator)".
   Result<void> control(std::uint64_t id, What what, const std::string& by = {});
 
   // Stores again, if possible, what could not be stored because the disk was full.
@@ -83,8 +84,8 @@ class Jobs final : Supervisor::Policy {
   void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
   // How much memory of this GPU each lease uses.
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used);
-  // After restore(): the last daemon left this lease of a job, or this reservation that a job runs
-  // under.
+  // Call after restore() for each lease that the last daemon left of a job, and for each
+  // reservation that a job runs under.
   void on_lease_restored(LeaseId lease, const ports::ProcessId& holder);
 
  private:
@@ -96,7 +97,7 @@ class Jobs final : Supervisor::Policy {
   JobEntry* entry_of(const ports::ProcessId& run);
   // Takes the name of this job out of the jobs that start after it, and cancels those that wait for
   // its success. `is_on`: jobs that wait for its end continue to wait. Returns the jobs that named
-  // it, which are to be settled.
+  // it, which the caller must settle.
   Result<std::vector<std::uint64_t>> unname(const JobEntry& job, bool is_on);
   // If the jobs before a chained job have ended, starts or cancels the job.
   void check_chain(std::uint64_t id);

@@ -8,7 +8,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// The spec without the names of jobs that are added in the same call: those wait to be started.
+// The spec without the names of jobs that the same call adds: a job can always wait for a new job.
 jobs::JobSpec without_new_names(const JobEntries& entries, uid_t uid, jobs::JobSpec spec) {
   const auto is_new = [&](const std::string& name) {
     return find_job(entries, uid, name) == nullptr;
@@ -142,7 +142,7 @@ Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<WantedJob> 
     items_.take_spec(job);
     if (changes[i] == Change::kChanged) changed.push_back(id);
     if (changes[i] != Change::kAdded || !wanted[i].start) continue;
-    // A job that would wait in vain was refused above.
+    // A job that would wait for ever was refused above.
     carry_out(job, job.life.start(now(), must_wait(entries_, uid, job.spec).value_or(true)));
     settle(id);
   }

@@ -92,8 +92,8 @@ Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint
   return {};
 }
 
-// Finds the run by the lock of its keeper, also where the last daemon was killed before it noted
-// the start.
+// Finds the run by the lock of its keeper, also if the last daemon was killed before it stored the
+// start.
 Result<void> Jobs::take_up_run(JobEntry& job) {
   const std::uint64_t id = job.id;
   const jobs::Phase phase = job.life.state().phase;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kKeeperPrefix = "keeper-";
 constexpr Duration kPace = std::chrono::seconds(1);
-// A keeper's group can be removed only after the lease's group below it, so the tries must go on
+// A keeper's group can be removed only after the lease's group below it, so removal must be tried
 // for longer than the end of a lease may take.
 constexpr int kMostTries = 120;
 constexpr int kAtATime = 4;

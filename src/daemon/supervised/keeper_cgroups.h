@@ -1,7 +1,7 @@
-// Control groups for keepers that are children of the daemon. (A keeper that systemd has made a
-// unit of has the unit's group.) The groups are below the daemon's own, so that no process escapes
-// the daemon's limits. Used by Supervisor, on the state thread. Nothing is killed here: a run ends
-// with its lease.
+// Control groups for keepers that are children of the daemon. (A keeper that is a unit of systemd
+// has the unit's group.) The groups are below the daemon's own, so that no process escapes the
+// daemon's limits. Used by Supervisor, on the state thread. Nothing is killed here: a run ends with
+// its lease.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -44,7 +44,7 @@ class KeeperCgroups {
   ports::EventLoop& loop_;
   ports::Processes& processes_;
   std::map<pid_t, std::string> of_;
-  std::multimap<TimePoint, Left> left_;  // by when they are to be removed
+  std::multimap<TimePoint, Left> left_;  // by the time of the next try to remove the group
   ports::EventLoop::SourcePtr timer_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for removals
 };

@@ -78,8 +78,8 @@ Result<void> Supervisor::launch(std::uint64_t run, const Supervised& entry,
     started.keeper = std::move(*keeper);
     return {};
   }
-  // Nobody would hear of the keeper's end. The pid is still the keeper's, as the keeper is a child
-  // that has not been collected.
+  // End the keeper, as its end would not be noticed. The pid is still the keeper's, as the keeper
+  // is a child that has not been collected.
   log::warn("a keeper cannot be watched, ending it",
             {{"of", what_}, {"name", entry.spec.name}, {"error", keeper.error().message}});
   (void)::kill(pid, SIGKILL);
@@ -131,14 +131,14 @@ void Supervisor::kill(std::uint64_t run) { signal(run, SIGQUIT); }
 void Supervisor::on_keeper_death(std::uint64_t run) {
   const auto it = runs_.find(run);
   if (it == runs_.end()) return;
-  // The timer that is taken out here may be the caller.
+  // Keep the timer until this function ends, as its callback may be running.
   const auto timer = std::move(it->second.check_again);
   if (const auto keeper = std::exchange(it->second.keeper, {})) {
     launcher_.collect(keeper->pid());
     cgroups_.on_end(keeper->pid());
   }
   const auto handed_over = adopt(run);
-  // The keeper may live, and nobody can check that now.
+  // The keeper may live, which cannot be checked now.
   if (!handed_over) return check_again(run);
   if (*handed_over) return policy_.on_handed_over(run);
   runs_.erase(run);

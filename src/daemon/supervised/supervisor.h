@@ -3,9 +3,9 @@
 // their ends, and has every change stored. State thread only.
 //
 // A run is a keeper (src/keeper), which executes `gpurota run` as the owner. `gpurota run` waits in
-// the queue and holds its lease as for anybody. A keeper outlives the daemon; the next daemon finds
-// the keeper by its lock, and never starts a second one. A policy (Jobs, Fillers) decides when
-// something is run, and what follows from an end. Each policy has a supervisor.
+// the queue and holds its lease as if a user had started it. A keeper outlives the daemon; the next
+// daemon finds the keeper by its lock, and never starts a second one. A policy (Jobs, Fillers)
+// decides when something is run, and what follows from an end. Each policy has a supervisor.
 #pragma once
 
 #include "daemon/leases/tracked_process.h"
@@ -53,8 +53,8 @@ class Supervisor {
     virtual void on_handed_over(std::uint64_t run) = 0;
     // The keeper of this run has ended. Its report and log are there until the next launch.
     virtual void on_over(std::uint64_t run) = 0;
-    // Writes the program with this id to the store. If the program is removed and has no run, drops
-    // the program instead: Supervisor::remove().
+    // Writes the program with this id to the store. If the program is removed and has no run, calls
+    // Supervisor::remove() instead.
     virtual Result<void> store(std::uint64_t id) = 0;
 
    protected:
@@ -77,12 +77,13 @@ class Supervisor {
   // `directory`: for the files of runs. `policy` outlives the supervisor.
   Supervisor(Parts parts, ports::ProgramKind kind, const std::string& directory, Policy& policy);
 
-  // Whether this user may have such programs. kUnavailable: nothing can be run here; or the user's
-  // name, which every start compares with the account, does not exist or is not known yet. kDenied:
-  // a daemon that is not root's runs programs of its own user only.
+  // Whether this user may have such programs. kUnavailable: no programs can be run here, or the
+  // user's name, which each start compares with the account, does not exist or is not known yet.
+  // kDenied: the daemon does not run as root, and so runs only the programs of its own user.
   Result<void> check_owner(uid_t uid) const;
-  // kLimit, unless the logs of all the user's programs may take `freed` bytes less and `added`
-  // bytes more than now. A user who already has more, because the site now allows less, keeps that.
+  // kLimit: the logs of all the user's programs, `freed` bytes less and `added` bytes more than
+  // now, could take more than the site allows. A user who already has more, because the site now
+  // allows less, may keep that amount.
   Result<void> check_logs(uid_t uid, std::uint64_t freed, std::uint64_t added) const;
   void count_logs(Supervised& entry, Bytes logs) const;
 
@@ -98,8 +99,8 @@ class Supervisor {
   bool is_on(std::uint64_t run) const { return runs_.contains(run); }
   // Whether this process is the keeper of this run.
   bool is_kept_by(std::uint64_t run, pid_t process) const;
-  // Sends TERM to the run; kill() sends KILL, which the keeper survives to report it. Do nothing
-  // where no keeper is known.
+  // end() has the keeper send TERM to the run; kill() has it send KILL, and the keeper reports the
+  // end. Both do nothing if no keeper is known.
   void end(std::uint64_t run);
   void kill(std::uint64_t run);
 
@@ -123,7 +124,7 @@ class Supervisor {
  private:
   struct Run {
     std::optional<TrackedProcess> keeper{};     // or the process that asks systemd; empty: unknown
-    bool starting = false;                      // `keeper` is the process that asks
+    bool starting = false;                      // `keeper` is the process that asks systemd
     ports::EventLoop::SourcePtr check_again{};  // set: it is not known whether the keeper lives
   };
 

@@ -1,4 +1,4 @@
-// In place of keepers there are a process that holds a run's lock, and one that ends at once.
+// Two processes stand in for keepers: one holds a run's lock, the other ends at once.
 #include "daemon/supervised/supervisor.h"
 
 #include "daemon/gpus/fake_world_test.h"
@@ -46,7 +46,7 @@ class SupervisorTest : public FakeWorldTest, public Supervisor::Policy {
     return disk_is_full ? fail(Code::kIo, "the disk is full") : Result<void>();
   }
 
-  // A process of this number now holds the lock of the run.
+  // Starts a process, `holder`, that holds the lock of the run.
   void hold_lock() {
     int ready[2];
     ASSERT_EQ(::pipe(ready), 0);

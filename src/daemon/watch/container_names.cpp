@@ -7,7 +7,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// Containers can be renamed.
+// A name is read again after this time, as containers can be renamed.
 constexpr Duration kNameFresh = std::chrono::seconds(30);
 constexpr Duration kNameUnwanted = std::chrono::minutes(2);
 constexpr Duration kTidyPause = std::chrono::seconds(1);
@@ -67,7 +67,7 @@ void ContainerNames::take(const watch::Container& container, ContainerFiles file
   known.files = std::move(files);
 }
 
-// The known name stays until the new one has been read.
+// Reads the name from the monitor's command line. The known name stays until that has been read.
 void ContainerNames::ask_monitor(const watch::Container& container, pid_t pid, Known& known) {
   if (!known.monitor) known.monitor = find_monitor(pid, known.files.owner);
   containers::ContainerName name = known.files.name;

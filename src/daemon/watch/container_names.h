@@ -3,8 +3,8 @@
 // comes from the command line of its monitor. State thread only.
 //
 // Any user can make a control group with the name of another user's container. So root's files are
-// believed only for groups that only root can have made, and a monitor only if it belongs to root
-// or to the owner of the group. Results are kept by control group, not by container id.
+// trusted only for groups that only root can have made. A monitor is trusted only if it runs as
+// root or as the owner of the group. Results are kept by control group, not by container id.
 #pragma once
 
 #include "containers/container_name.h"

@@ -16,7 +16,7 @@ namespace {
 // How long start() waits for the driver. A later answer takes effect when it comes.
 constexpr std::chrono::milliseconds kDriverPatience{2000};
 // How long a lease whose command starts waits for its limit, so that the command executes nothing
-// before. A driver that takes longer sets it a moment later.
+// before the limit is set. If the driver takes longer, the limit is set after the start.
 constexpr std::chrono::milliseconds kLeasePatience{100};
 
 bool is_slice(const Lease& lease) { return !lease.exclusive() && !lease.swap(); }
@@ -170,8 +170,8 @@ void DriverLimits::run(bool wait) {
   }
 }
 
-// The worker carries out rounds in their order, but the answer of a round that was waited for comes
-// before those of earlier rounds.
+// The worker carries out rounds in their order, but if the loop waited for a round, its answer
+// arrives before the answers of earlier rounds.
 void DriverLimits::on_round(std::uint64_t number, LimitRound round) {
   --under_way_;
   asked_ = true;
@@ -181,7 +181,7 @@ void DriverLimits::on_round(std::uint64_t number, LimitRound round) {
     warn_once();
     schedule();
     parts_.on_change();
-    // Not from within a change of a lease.
+    // End leases from a timer, as this function may run within a change of a lease.
     end_timer_ = parts_.loop.add_timer(parts_.loop.now(), ports::Urgency::kHousekeeping,
                                        [this] { end_unlimited(); });
   }

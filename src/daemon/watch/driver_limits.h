@@ -1,6 +1,6 @@
-// enforcement = "auto" or "driver": the driver limits the memory of slices beside libgpurota, by
-// the control groups of their commands (docs/design/driver-limits.md). State thread only; a worker
-// asks the driver.
+// enforcement = "auto" or "driver": the driver limits the memory of slices, in addition to
+// libgpurota, by the control groups of their commands (docs/design/driver-limits.md). State thread
+// only; a worker asks the driver.
 #pragma once
 
 #include "config/config.h"
@@ -27,15 +27,15 @@ namespace gpurota::daemon {
 struct DriverLimitsReport {
   bool required = false;              // enforcement = "driver"
   int slices = 0;                     // leases with a limit that take no turns
-  int limited = 0;                    // of them, by the driver as well
-  std::vector<std::string> problems;  // a sentence each; the library alone enforces limits there
+  int limited = 0;                    // slices that the driver limits as well
+  std::vector<std::string> problems;  // a sentence each; only the library enforces these limits
   std::vector<std::string> others;    // limits that somebody else has set
   std::string daemon_in;              // the limited control group that gpurotad is in; empty: none
 };
 
 class DriverLimits {
  public:
-  // Between two readings of the limits, by which those that others set are seen.
+  // The time between two readings of the limits, which find limits that others have set.
   static constexpr Duration kPeriod = std::chrono::seconds(10);
 
   // All must outlive the DriverLimits.
@@ -47,27 +47,28 @@ class DriverLimits {
     ports::Processes& processes;
     std::function<std::shared_ptr<ports::GpuProbe>()> make_probe;
     std::function<void(LeaseId, const std::string& why)> end;
-    std::function<void()> on_change;  // of what the functions below answer
+    std::function<void()> on_change;  // the answers of the functions below have changed
     std::string file;                 // as of a LimitSetter
   };
 
   explicit DriverLimits(Parts parts) : parts_(std::move(parts)) {}
 
-  // Takes over what the last daemon has set, and removes what is not wanted. Waits for the driver,
-  // for a moment. Call once, after the leases have been restored.
+  // Takes over the limits that the last daemon has set, and removes the limits that are not wanted.
+  // Waits for the driver, for a moment. Call once, after the leases have been restored.
   void start();
-  // The configuration or the GPUs have changed.
+  // Call when the configuration or the GPUs have changed.
   void refresh();
   void on_lease_change(const LeaseEntry& entry, bool gone);
   // An error for a new slice that the driver cannot limit, where the site requires that.
   Result<void> check_new(const Lease& lease);
 
-  // The most that the driver lets the lease's command have of a GPU, contexts included, whether
-  // gpurota or somebody else has set that. Empty: there is no such limit.
+  // The most memory of a GPU that the driver lets the lease's command have, contexts included,
+  // whether gpurota or somebody else has set this limit. Empty: there is no limit.
   std::optional<Bytes> limit_of(const LeaseEntry& entry, const GpuUuid& gpu) const;
   // Whether the driver limits the lease on all its GPUs.
   bool limits(const LeaseEntry& entry) const;
-  // Why it does not: a sentence's end. Empty: it does, or should not.
+  // Why the driver does not limit the lease, as the end of a sentence. Empty: the driver limits the
+  // lease, or need not.
   std::string why_not(const LeaseEntry& entry) const;
   // The control group with the limit that counts for the lease, if it is not gpurota's. Empty:
   // none.

@@ -35,7 +35,7 @@ class DriverLimitsTest : public FakeWorldTest {
     limits.start();
     settle();
   }
-  // Until the driver has been asked for the last change.
+  // Waits until the driver has answered about the last change.
   void settle() {
     EXPECT_TRUE(loop.run_until([this] {
       loop.run_until_idle();
@@ -146,7 +146,7 @@ TEST_F(DriverLimitsTest, AnOlderDriverChangesNothingUnlessTheLimitIsRequired) {
   config.enforcement = Enforcement::kDriver;
   limits.refresh();
   settle();
-  EXPECT_TRUE(ended.empty());  // it was there before
+  EXPECT_TRUE(ended.empty());  // the lease is older than the rule
   AcquireRequest request = slice(gib(2));
   request.process = processes.id_of(processes.spawn());
   EXPECT_FALSE(world.queue.acquire(request));

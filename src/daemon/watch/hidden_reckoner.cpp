@@ -7,7 +7,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// A smaller change is not stored, as a baseline moves with every reading.
+// Smaller changes are not stored, as each reading changes the baseline a little.
 constexpr Bytes kLeastChange = mib(32);
 
 }  // namespace
@@ -15,7 +15,7 @@ constexpr Bytes kLeastChange = mib(32);
 void HiddenReckoner::restore() {
   const std::string boot = parts_.processes.boot_id();
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    // A baseline of another boot is ignored, as the driver may be another one.
+    // A baseline of another boot is ignored, as the driver may have changed since.
     const auto& stored = parts_.states.of(gpu.info.uuid).baseline;
     if (stored && stored->boot_id == boot) memory_.restore(gpu.info.uuid, stored->bytes);
   }

@@ -18,8 +18,8 @@ namespace gpurota::daemon {
 class HiddenReckoner {
  public:
   using ChargeOf = std::function<LeaseCharge(LeaseId, const LeaseGpu&)>;
-  // The part of all charges on the GPU that counts memory repeatedly, as several leases share that
-  // memory (GrantBook).
+  // How much of the sum of all charges on the GPU is counted more than once, because several leases
+  // share the memory (GrantBook).
   using CountedAgain = std::function<Bytes(const GpuUuid&)>;
   // All must outlive the HiddenReckoner.
   struct Parts {
@@ -34,13 +34,13 @@ class HiddenReckoner {
 
   explicit HiddenReckoner(Parts parts) : parts_(std::move(parts)) {}
 
-  // Restores the baselines that the last daemon has stored, if the machine was not booted since.
-  // Call before the first reading.
+  // Restores the baselines that the last daemon has stored, if the machine has not been rebooted
+  // since. Call before the first reading.
   void restore();
   // Call after each reading, when leases are charged by that reading. `settled`: the programs that
   // were connected to the last daemon have connected again.
   void read(watch::Reading& reading, bool settled, TimePoint now);
-  // A lease was made or has ended; `reading` is from before.
+  // Call when a lease was made or has ended. `reading` is of a sample from before that change.
   void after_change(watch::Reading& reading, bool settled, TimePoint now);
 
  private:

@@ -45,7 +45,7 @@ void LeaseFences::set(const std::string& cgroup, const DeviceFences& fences) {
     told_.clear();
     return;
   }
-  // The last process of the control group has ended.
+  // kGone: the last process of the control group has ended.
   if (done.error().code == Code::kGone) return;
   fenced.trouble = done.error().message;
   if (told_ != fenced.trouble) {

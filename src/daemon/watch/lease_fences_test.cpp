@@ -14,7 +14,7 @@ using testing::MemoryStore;
 
 class LeaseFencesTest : public FakeWorldTest {
  protected:
-  // A lease with a command that runs in a control group of its own, which is returned.
+  // Starts a lease with a command in a control group of its own, and returns that group.
   std::string start_one() {
     AcquireRequest request;
     request.uid = 1000;
@@ -62,7 +62,8 @@ TEST_F(LeaseFencesTest, RemovesFencesOfAnEarlierDaemonToo) {
   EXPECT_TRUE(processes.cgroups().fences_of(cgroup).empty());
 }
 
-// A success for another lease does not clear the trouble of the first lease, which is still open.
+// A fence that is set for another lease does not clear the trouble of the first lease, which still
+// has no fence.
 TEST_F(LeaseFencesTest, FailureToFenceIsReportedUntilFencedOrGone) {
   (void)start_one();
   processes.cgroups().set_fences_available(false);

@@ -5,7 +5,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// A process may load libraries or execute another program at any time.
+// A process is read again after this time, as it may load libraries or execute another program.
 constexpr Duration kReadAgain = std::chrono::seconds(1);
 // An older reading is not used.
 constexpr Duration kStale = std::chrono::seconds(5);
@@ -54,8 +54,8 @@ void LibraryReader::take(pid_t pid, std::uint64_t start_ticks,
 watch::Library LibraryReader::judge(const sys::ProcessImage& image, bool in_lease,
                                     bool asks) const {
   if (image.page) return watch::Library::kAway;
-  // A process without the driver's library is not the one that the driver lists, or uses the driver
-  // in another way.
+  // A process without the driver's library is another process than the driver lists, or uses the
+  // driver without that library.
   if (!image.library || !image.driver) return watch::Library::kAbsent;
   // The process has overwritten its environment: assume the variables that its parents in this
   // lease had.

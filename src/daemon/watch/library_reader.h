@@ -16,12 +16,13 @@
 
 namespace gpurota::daemon {
 
-// The state of libgpurota in processes that have a limit and are no tenants, as far as it is known.
+// The state of libgpurota in processes that have a limit and are not tenants, as far as it is
+// known.
 class Libraries {
  public:
   virtual ~Libraries() = default;
-  // `asks`: whether a library without a lease in its environment asks the daemon for the lease of
-  // its process (an automatic lease).
+  // `asks`: whether libgpurota, in a process without a lease in its environment, asks the daemon
+  // for the lease of the process (an automatic lease).
   virtual watch::Library state_of(const watch::SeenProcess& process, bool asks) = 0;
 };
 

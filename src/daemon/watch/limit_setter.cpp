@@ -80,7 +80,7 @@ void LimitSetter::remove(const LimitPlace& place, const GpuInfo& gpu, LimitRound
   const bool ours = limits && limits->hard && own_[place].contains(*limits->hard);
   auto removed = limits ? Result<void>() : tl::unexpected<Error>(limits.error());
   if (ours) removed = probe_->set_memory_limit(gpu, place.group, std::nullopt);
-  // A limit ends with its group.
+  // A limit is gone when its group is gone.
   if (removed || removed.error().code == Code::kGone) {
     own_.erase(place);
   } else {
@@ -101,7 +101,8 @@ LimitFound LimitSetter::settle(const LimitPlace& place, Bytes hard, const GpuInf
     if (higher && higher->first < *limits->hard) return {higher->first, higher->second};
     return {limits->hard, place.group};
   }
-  // A driver that does not nest limits would take ours instead of the smaller one above.
+  // A driver that does not nest limits would apply gpurota's limit instead of the smaller limit of
+  // the group above.
   if (higher && higher->first <= hard) {
     if (known != own_.end()) remove(place, gpu, round);
     return {higher->first, higher->second};
@@ -120,7 +121,8 @@ Result<void> LimitSetter::set(const LimitPlace& place, Bytes hard, const GpuInfo
   GPUROTA_TRY(probe_->set_memory_limit(gpu, place.group, hard));
   const auto limits = probe_->read_memory_limits(gpu, place.group);
   if (limits && limits->hard != hard) {
-    // Its value is ours, whatever the driver has made of it.
+    // Record the value that the driver has made of gpurota's limit, so that this limit is still
+    // known as gpurota's.
     if (limits->hard) own_[place].insert(*limits->hard);
     return fail(Code::kUnavailable,
                 fmt::format("the driver was given a limit of {} and has {}", to_string(hard),

@@ -1,9 +1,9 @@
 // Sets and removes the driver's own memory limits of control groups (docs/design/driver-limits.md).
 //
-// A limit that this daemon, or one before it, has not set is never changed. A file has the limits
-// that were set, each of which is written there before the driver is asked, so that a daemon that
-// is killed leaves no limit that the next one does not know. Used by one job of a worker at a time;
-// blocks as long as the driver does.
+// Never changes a limit that neither this daemon nor an earlier one has set. A file lists the
+// limits that were set. Each limit is in the file before the driver is asked, so the next daemon
+// knows all limits even if this one is killed. Used by one job of a worker at a time; blocks as
+// long as the driver does.
 #pragma once
 
 #include "core/gpu.h"
@@ -26,8 +26,9 @@ struct LimitPlace {
 };
 
 // The driver's hard limit for a lease with this limit on a GPU of this size: higher by a sixteenth
-// of the limit and at least 512 MiB. The driver counts what it loads late (code, stacks), which
-// libgpurota cannot refuse, and nothing may fail that fits without the driver's limit.
+// of the limit and at least 512 MiB. The driver also counts memory that it takes late (code,
+// stacks) and that libgpurota cannot refuse. A program that fits without the driver's limit must
+// not fail because of it.
 Bytes driver_limit(Bytes limit, Bytes memory);
 
 // The limit that the driver enforces at one place.
@@ -40,7 +41,7 @@ struct LimitFound {
 struct LimitRound {
   std::map<LimitPlace, LimitFound> found;      // at each place that was asked for
   std::map<GpuUuid, std::string> unsupported;  // why the driver has no limits there
-  std::vector<std::string> problems;           // limits that could not be removed; of the file
+  std::vector<std::string> problems;           // limits that could not be removed; file errors
   std::optional<LimitPlace> daemon_in;         // the daemon itself is in this limited group
 };
 
@@ -51,8 +52,8 @@ class LimitSetter {
       : probe_(std::move(probe)), file_(std::move(file)) {}
 
   using Wanted = std::map<LimitPlace, Bytes>;
-  // Sets what is wanted, and removes all else that gpurota has set. `own_group`: the daemon's;
-  // empty: none.
+  // Sets the wanted limits, and removes all other limits that gpurota has set. `own_group`: the
+  // daemon's group; empty: none.
   LimitRound carry_out(const Wanted& wanted, const std::vector<GpuInfo>& gpus,
                        const std::string& own_group);
 

@@ -20,7 +20,7 @@ class LimitSetterTest : public ::testing::Test {
   LimitRound carry_out(const LimitSetter::Wanted& wanted) {
     return setter.carry_out(wanted, gpus, "/top/daemon");
   }
-  // As after the daemon was killed.
+  // Carries out with a new LimitSetter, as the next daemon does after a kill.
   LimitRound next_carries_out(const LimitSetter::Wanted& wanted) {
     return LimitSetter(probe, dir.file("limits")).carry_out(wanted, gpus, "/top/daemon");
   }
@@ -96,7 +96,8 @@ TEST_F(LimitSetterTest, ALimitThatSomebodyElseHasChangedIsTheirs) {
   EXPECT_EQ(limit(group), gib(1));
 }
 
-// Where the driver does not nest limits, one below a smaller one would lift it.
+// If the driver does not nest limits, a limit below a group with a smaller limit would replace the
+// smaller limit.
 TEST_F(LimitSetterTest, UnderASmallerLimitOfAGroupAboveNoneIsSet) {
   carry_out({{place(group), gib(4)}});
   probe->set_group_limit(gpus[0].uuid, "/top", gib(3));

@@ -10,10 +10,10 @@ void StoredAges::restore(watch::Watcher& watcher, TimePoint now) {
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     for (const ports::StoredAge& row : parts_.states.of(gpu.info.uuid).ages) {
       const auto kind = watch::parse_finding_kind(row.finding);
-      // After another boot no process exists any more, but a lease may.
+      // After a reboot no earlier process exists, but the lease of an unused GPU may.
       if (!kind || (*kind != watch::FindingKind::kUnused && row.boot_id != boot)) continue;
       watch::Age age{*kind, gpu.info.uuid, row.uid, row.lease};
-      // If the clock was set back, nothing may begin in the future.
+      // If the clock was set back, `row.since` may be in the future: the age begins now instead.
       age.since = now - std::max<Duration>(parts_.wall_clock() - row.since, Duration(0));
       if (row.process) age.process = {row.process->pid, row.process->start_ticks};
       stored_[gpu.info.uuid].push_back(age);

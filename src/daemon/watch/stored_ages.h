@@ -1,4 +1,5 @@
-// Keeps the ages of what the watch sees over a restart. State thread only; a part of WatchKeeper.
+// Stores the ages of the things that the watch sees, so that they survive a restart of the daemon.
+// State thread only; a part of WatchKeeper.
 #pragma once
 
 #include "daemon/gpus/gpu_states.h"

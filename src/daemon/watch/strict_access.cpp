@@ -51,7 +51,7 @@ void StrictAccess::refresh() {
   } else if (!wanted && (on_ || !remembered_.empty())) {
     turn_off();
   } else {
-    openers_read_.reset();  // the configuration may name others now
+    openers_read_.reset();  // the configuration may name other users now
     apply();
   }
 }
@@ -78,7 +78,7 @@ void StrictAccess::watch() {
 
 void StrictAccess::on_change() {
   sys::take_device_changes(watched_.get());
-  // A scan that is due is not put off.
+  // Further changes do not delay a scan that is already due.
   if (!std::exchange(changed_, true) && !scanning_) schedule();
 }
 

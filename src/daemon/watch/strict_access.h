@@ -40,14 +40,15 @@ struct AccessReport {
   std::uint64_t undone = 0;                // changes by others, since strict access is on
   std::string last_undone;                 // the file, and the change
   std::string unfenced;                    // as LeaseFences::trouble()
-  std::optional<mode_t> helper_mode;       // that nvidia-modprobe sets, which any user can run
+  std::optional<mode_t> helper_mode;       // set by nvidia-modprobe, which any user can run
   std::vector<sys::DeviceOpener> openers;  // without a lease; at most a minute old
 };
 
 class StrictAccess final {
  public:
   static constexpr Duration kPeriod = std::chrono::seconds(5);
-  // The delay from a change in /dev to the scan, so that nobody can keep the worker busy.
+  // The delay from a change in /dev to the scan, so that a user who causes many changes does not
+  // keep the worker busy.
   static constexpr Duration kPause = std::chrono::milliseconds(100);
   static constexpr Duration kOpenersPeriod = std::chrono::minutes(1);
   // The shortest time between two events about changes of the same file.
@@ -72,7 +73,7 @@ class StrictAccess final {
   // Takes over the device files that the last daemon has changed, or restores them. Waits for the
   // disk. Call once, after the leases have been restored.
   void start();
-  // The configuration, the users that it names, or the GPUs have changed.
+  // Call when the configuration, the users that it names, or the GPUs have changed.
   void refresh();
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
@@ -126,7 +127,7 @@ class StrictAccess final {
   bool told_on_ = false;
   bool lost_memory_ = false;  // original states are unknown: files are not changed until a restart
   bool scanning_ = false;
-  std::uint64_t turn_ = 0;  // counts turning on and off: results of earlier scans are void
+  std::uint64_t turn_ = 0;  // counts turning on and off, to ignore results of earlier scans
   sys::DeviceFiles remembered_;
   std::map<std::string, File> files_;
   access::MigMinors minors_;

@@ -1,5 +1,5 @@
-// Strict access on a folder of plain files: who may open them in which state, and what is left
-// behind.
+// Strict access on a folder of plain files: which users may open the files in each state, and how a
+// daemon leaves the files.
 #include "daemon/watch/strict_access.h"
 
 #include "daemon/gpus/fake_world_test.h"

@@ -34,7 +34,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Whether the finding ends jobs: nobody watches a job, so it is ended rather than left as it is.
+// Whether the finding ends a job: a job runs unattended, so nobody would reduce its use.
 bool ends_jobs(const watch::Finding& finding) {
   if (finding.kind == watch::FindingKind::kNotLimited) {
     return finding.action == watch::Action::kStop;
@@ -196,7 +196,7 @@ watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid
     for (const config::WatchRule& rule : site.rules) {
       if (!rule.finding.empty() && rule.finding != watch::to_string(kind)) continue;
       const bool named = contains(rule.users, name) || contains(rule.users, std::to_string(*uid));
-      // The rule may apply to the user, whose groups are unknown: nobody is stopped before they are
+      // The rule may apply to the user, whose groups are unknown. Stop nobody before the groups are
       // known.
       if (!named && !groups) return watch::Action::kReport;
       const bool member =

@@ -1,5 +1,5 @@
-// Feeds the watch from the readings of the GPUs, and carries out what it decides. State thread
-// only.
+// Feeds the watch with the readings of the GPUs, and carries out the decisions of the watch. State
+// thread only.
 //
 // A process is signalled through a pidfd that was checked against its start time, and only if the
 // process is in no lease at that moment (or in the lease that is over its limit). So changes since
@@ -141,8 +141,8 @@ class WatchKeeper final {
   void stop(const watch::Step& step);
   bool is_still_silent(const watch::Finding& finding, const watch::SeenProcess& process);
   bool may_stop(const watch::Finding& finding, const watch::SeenProcess& process);
-  // Notifies the users whom the finding concerns, each with their own sentence, or else its user
-  // with `message`.
+  // Notifies the users whom the finding concerns, each with their own sentence. If there is no such
+  // sentence, the user of the finding gets `message`.
   void tell_those_concerned(const watch::Finding& finding, const std::string& message);
   FoundUse found_use(const watch::Finding& finding) const;
   void tell(const watch::Finding& finding, uid_t user, const std::string& text);

@@ -192,8 +192,7 @@ TEST_F(WatchKeeperTest, UserOfAForeignGpuIsNotifiedOfTheirProcesses) {
   EXPECT_EQ(sent[1001][0].lease, std::nullopt) << "it is not theirs";
 }
 
-// The lease that is tested has GPU 0. The other lease has a GPU that is not sampled, and its
-// process uses GPU 0.
+// `whole` has GPU 0. `strayed` has another GPU, which is not sampled, but its process uses GPU 0.
 TEST_F(WatchKeeperTest, LeaseOfAProgramThatUsesAnotherGpuIsAlwaysNotified) {
   config.watch.foreign_use = config::WatchAction::kReport;
   const LeaseId strayed = lease_of(1001, gib(1), {"train"});
