@@ -66,7 +66,8 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits) const 
   // Kubernetes decides what pods may have, so no user's limits apply.
   if (request.kind == LeaseKind::kPod) return check_pods();
   const uid_t uid = request.uid;
-  // There is at most one filler on a GPU, and a filler goes when anybody else needs its GPU.
+  // Fillers that the site does not count are not limited: a GPU has at most one filler, which
+  // leaves when anybody else needs the GPU.
   const bool fillers = parts_.config.filler.count_against_limits;
   if (request.kind == LeaseKind::kFiller && !fillers) return {};
   const UserLimits limits = parts_.users.limits_of(uid);
@@ -82,7 +83,8 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits) const 
   return lease::check_allowance(limits, held, asked, parts_.config.hours_window);
 }
 
-// Leases of fillers come and go by what others do, so they are not counted.
+// Leases of fillers are not counted, because the needs of other users decide how often they begin
+// and end.
 Result<void> Allowances::count_new(const AcquireRequest& request) const {
   if (request.kind == LeaseKind::kFiller || request.kind == LeaseKind::kPod) return {};
   return parts_.budgets.spend_lease(request.uid);
@@ -93,7 +95,7 @@ Result<void> Allowances::check_ever(const AcquireRequest& request) const {
   const lease::Asking asked = asking(request);
   const auto window = parts_.config.hours_window;
   if (lease::check_allowance(limits, {}, asked, window)) return {};
-  // Again with what the user has, so that the message tells it.
+  // Check again with what the user has, so that the message says how much that is.
   return lease::check_allowance(limits, held_by(request.uid, limits), asked, window);
 }
 

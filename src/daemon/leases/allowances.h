@@ -18,7 +18,7 @@ namespace gpurota::daemon {
 
 class Allowances {
  public:
-  // All outlive it.
+  // All must outlive the Allowances.
   struct Parts {
     const LeaseTables& tables;
     const GpuTable& gpus;
@@ -37,7 +37,7 @@ class Allowances {
   Result<void> check(const AcquireRequest& request, bool waits) const;
   // Like check(), as if the user had nothing and waited for nothing.
   Result<void> check_ever(const AcquireRequest& request) const;
-  // Whether the user may make bookings that begin then, in the order of their times.
+  // Whether the user may make bookings that begin at the times `begins`, the earliest first.
   Result<void> check_booking(const AcquireRequest& request, const std::string& user,
                              const std::vector<WallTime>& begins) const;
   // Whether the lease may be changed to `changed`.
@@ -53,10 +53,10 @@ class Allowances {
     int leases = 0;  // leases and requests together
   };
   Standing standing_of(uid_t uid) const;
-  // The bookings, and those that have begun, that count for the bounds of users who are not
-  // administrators.
+  // The bookings that count for the bounds of users who are not administrators, including bookings
+  // that have begun.
   std::vector<lease::BookedTime> counted_bookings() const;
-  // The bounds of this user's bookings; a field without a bound says so.
+  // The bounds of this user's bookings. A field that does not limit the user has its default.
   lease::BookingBounds booking_bounds(uid_t uid) const;
   UserLimits limits_of(uid_t uid) const { return parts_.users.limits_of(uid); }
 
@@ -64,7 +64,7 @@ class Allowances {
   // The holdings and the waiting requests of the user.
   lease::Holding held_by(uid_t uid, const UserLimits& limits) const;
   lease::Asking asking(const AcquireRequest& request) const;
-  // Without those of pods; with fillers only if the site counts them.
+  // Does not count leases of pods, and counts fillers only if the site does.
   int leases_of(uid_t uid) const;
   Result<void> check_pods() const;
 

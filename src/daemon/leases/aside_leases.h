@@ -1,9 +1,9 @@
-// The swap leases that are in host memory for a booking: those that a booking is moving there as
-// its owner begins to use it, and those that do not fit beside the slice of a booking that has
-// begun. State thread only.
+// The swap leases that are in host memory because of a booking. There are two kinds: leases that a
+// booking moves there when its owner begins to use it, and leases that do not fit beside the slice
+// of a booking that has begun. State thread only.
 //
-// Nothing is stored here. A daemon that starts finds the same leases, as no swap lease is granted
-// beside slices that leave too little for it.
+// Nothing is stored here. A new daemon computes the same leases: no swap lease is granted beside
+// slices that leave too little memory for it, so only a booking can have caused such a lack.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
@@ -21,7 +21,7 @@ namespace gpurota::daemon {
 
 class AsideLeases {
  public:
-  // All outlive it.
+  // All must outlive the AsideLeases.
   struct Parts {
     const LeaseTables& tables;
     LeaseManager& leases;
@@ -36,10 +36,11 @@ class AsideLeases {
 
   // Orders leases to host memory and back. Call after each change of a lease or a booking.
   void update();
-  // As of the last update.
+  // The leases that are to be in host memory, as of the last update().
   const std::set<LeaseId>& leases() const { return leases_; }
-  // The leases of bookings beside whose slices swap leases do not fit, and that have had no process
-  // for `longest`. A booking counts even if its owner has said that it is used. Call now and then.
+  // The leases of bookings that keep swap leases in host memory, and have had no process and no
+  // memory on a GPU for `longest`. A lease is returned even if its owner has said that the booking
+  // is used. Call now and then.
   std::vector<LeaseId> find_idle(TimePoint now, Duration longest);
 
  private:
@@ -49,7 +50,7 @@ class AsideLeases {
   Parts parts_;
   std::set<LeaseId> leases_;
   std::set<LeaseId> causes_;                 // leases of bookings, as of the last update
-  std::map<LeaseId, TimePoint> idle_since_;  // since when each of causes_ has no process
+  std::map<LeaseId, TimePoint> idle_since_;  // since when each of causes_ is not in use
 };
 
 }  // namespace gpurota::daemon

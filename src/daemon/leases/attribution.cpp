@@ -21,8 +21,9 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   const auto info = processes_.read_info(pid);
   const auto known = known_.find(pid);
   if (!info || info->zombie) {
-    // Dead or hidden: the known owner of the process still holds, as its pid is still listed.
-    // Nothing is kept of a process that was never seen: a program may ask about any number.
+    // The process is dead or hidden. The known owner is still right, because the driver still lists
+    // the pid. Nothing is stored about a process that was never seen, because a program may ask
+    // about any number.
     Owner& owner = known != known_.end() ? known->second
                    : info                ? (known_[pid] = find_owner(*info))
                                          : (unseen_ = Owner());
@@ -33,7 +34,7 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   const Walked* const walked = find_walked(info->id());
   if (same && (known->second.lease || (walked && !walked->lease))) return known->second;
   Owner owner = find_owner(*info);
-  if (owner.lease && !ports::is_still(processes_, info->id())) {  // its pid may be another's
+  if (owner.lease && !ports::is_still(processes_, info->id())) {  // the pid may be reused
     owner.lease.reset();
     owner.gone = true;
   }
@@ -74,7 +75,7 @@ std::optional<LeaseId> Attribution::walk(const ports::ProcessInfo& process) {
 
 void Attribution::lengthen(Path& path, const ports::ProcessInfo& info) {
   path.next = 0;
-  // A parent that is younger than its child is another process with the old one's pid.
+  // A parent that is younger than its child is a new process that got the pid of the real parent.
   if (!path.ids.empty() && info.start_ticks > path.ids.back().start_ticks) return;
   path.ids.push_back(info.id());
   if (find_walked(info.id()) || lease_of_process(tables_, info.id())) return;

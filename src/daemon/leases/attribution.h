@@ -31,8 +31,8 @@ class Attribution {
   // The answer is remembered while the process is listed: the memory of a dead process belongs to
   // its lease until the driver has taken it back. The reference is valid until the next call.
   const Owner& owner_of(pid_t pid);
-  // Reads the ancestors of a process of which nothing is known, at most `reads_left` of them, and
-  // counts `reads_left` down. False: there are more ancestors, call again later. After true,
+  // Reads at most `reads_left` ancestors of a process about which nothing is known, and counts
+  // `reads_left` down. False: there are more ancestors, call again later. Once the result is true,
   // owner_of() reads little. For callers that ask in pieces about many processes, or about
   // processes deep in a tree.
   bool walk_ahead(pid_t pid, std::size_t& reads_left);
@@ -48,7 +48,7 @@ class Attribution {
     std::vector<ports::ProcessId> ids;
     pid_t next = 0;  // 0: the path is complete
   };
-  // Adds one more process, whose read is not counted.
+  // Adds one more process, which the caller has already read.
   void lengthen(Path& path, const ports::ProcessInfo& info);
   // The lease that all processes of the path belong to. `path` is complete, or ends at a process
   // whose lease is known.

@@ -10,12 +10,12 @@ namespace {
 
 class AttributionTest : public ::testing::Test {
  protected:
-  // The last of a chain, each the child of the one before.
+  // Makes a chain of processes, each the child of the process before it, and returns the last.
   pid_t chain(pid_t above, int length) {
     for (int i = 0; i < length; ++i) above = processes.spawn({.parent = above});
     return above;
   }
-  // Puts the process into lease 7, unnoticed.
+  // Puts the process into lease 7, but leaves membership_changes as it is.
   void hold(pid_t pid) {
     const auto [lease, added] = tables.leases.try_emplace(LeaseId{7}, processes);
     ASSERT_TRUE(lease->second.members.add(processes.id_of(pid)));
@@ -27,7 +27,7 @@ class AttributionTest : public ::testing::Test {
   Attribution attribution{processes, tables};
 };
 
-// One message of a tenant asks about 60 processes: where each had 240 ancestors, that took half a
+// One message of a tenant asks about 60 processes. With 240 ancestors each, the answer took half a
 // second of the loop.
 TEST_F(AttributionTest, DeepTreeWithoutALeaseIsWalkedOnce) {
   const pid_t last = chain(1, 200);

@@ -27,7 +27,7 @@ namespace {
 // How many ancestors of the process that asks are read at a time.
 constexpr std::size_t kReadsAtOnce = 32;
 
-// Makes or removes the file beside that socket which tells programs to ask.
+// Makes or removes the file beside `socket` that tells programs to ask for a lease.
 Result<void> mark(const std::string& socket, bool given) {
   const std::string marker = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_AUTOMATIC_MARKER;
   if (!given) {
@@ -45,8 +45,8 @@ AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer, const Automa
   std::size_t reads_left = kReadsAtOnce;
   if (!parts_.attribution.walk_ahead(peer.process.pid, reads_left)) return {.walks = true};
   const auto known = parts_.attribution.owner_of(peer.process.pid).lease;
-  // If the process has ended meanwhile, the answer found by its number is about another process,
-  // and nobody waits for it any more.
+  // If the process has ended meanwhile, the lease that was found by its pid may be another
+  // process's, and nobody waits for the answer any more.
   if (!ports::is_still(parts_.processes, peer.process)) return {.status = GPUROTA_REFUSED_LEASE};
   if (const LeaseEntry* entry = known ? parts_.tables.find(*known) : nullptr) {
     return under(*entry, peer);
@@ -81,9 +81,9 @@ AutomaticLeases::Answer AutomaticLeases::under(const LeaseEntry& entry,
       peer.uid == entry.lease.uid || peer.uid == 0 || owner_of(peer) == entry.lease.uid;
   if (entry.cause || !own) return {.status = GPUROTA_REFUSED_LEASE};
   const std::string visible = visible_devices(entry.lease, parts_.gpus);
-  // Whole GPUs have no limit to hold.
+  // Whole GPUs have no limit to enforce.
   if (entry.lease.exclusive()) return {.visible = visible};
-  // The lease's last process may end before this one says HELLO.
+  // Keeps the lease alive if its last process ends before this process sends HELLO.
   if (entry.automatic && !parts_.leases.add_process(entry.lease.id, peer.process)) {
     return {.status = GPUROTA_REFUSED_BUSY};
   }
@@ -128,8 +128,8 @@ AutomaticLeases::Answer AutomaticLeases::refuse(const ipc::Peer& peer, std::stri
   return {.status = GPUROTA_REFUSED_LIMIT, .why = std::move(why)};
 }
 
-// An engine of root lets everybody who may command it be any user in a container, so the uid inside
-// does not tell the user.
+// Everybody who may command an engine that runs as root can be any user in its containers. So the
+// uid of a process in such a container does not identify the owner.
 uid_t AutomaticLeases::owner_of(const ipc::Peer& peer) const {
   const auto maker = parts_.processes.namespace_maker(peer.process.pid);
   if (maker && *maker != 0) return *maker;
@@ -162,7 +162,8 @@ std::string AutomaticLeases::describe() const {
 
 Result<void> AutomaticLeases::publish(const std::string& tenant_socket) {
   const bool given = parts_.config.automatic.enabled;
-  // A container may see only its own folder, which is missing if it could not be made.
+  // A container may see only container_folder(), which does not exist if the daemon could not make
+  // it.
   if (const auto inside = mark(container_socket(tenant_socket), given); !inside && given) {
     log::warn("containers are not told of automatic leases", {{"error", inside.error().message}});
   }

@@ -46,20 +46,22 @@ class AutomaticLeases {
     std::string why{};      // why there is no lease: for the program's user
     bool later = false;     // no answer yet: fillers leave, and the program asks again
     bool made = false;      // just now
-    bool unread = false;    // no answer yet: its command line is being read. Ask in kUnreadPeriod
-    bool walks = false;  // no answer yet: deep in a tree of processes. Ask in its user's next turn
+    // No answer yet: the program's command line is being read. Ask again in kUnreadPeriod.
+    bool unread = false;
+    // No answer yet: the program has many ancestors. Ask again in its user's next turn.
+    bool walks = false;
   };
   static constexpr Duration kUnreadPeriod = std::chrono::milliseconds(2);
   // A process that is in a lease already (by cgroup or ancestry) gets that lease as the answer,
   // whatever the policy. Refused if the lease is another user's, or the process has ended.
   Answer ask(const ipc::Peer& peer, const AutomaticWish& wish);
-  // A program in a container says that it is in this lease on whole GPUs, as neither its control
-  // group nor its ancestors show that. The container decides which GPUs the program sees, and their
-  // numbers. The program's uid proves nothing: root in one container is root in all. `lease` 0: the
-  // pod's lease with this token.
+  // A program in a container says that it is in this lease, which has whole GPUs. Neither the
+  // program's control group nor its ancestors show its lease. The container decides which GPUs the
+  // program sees, and their numbers. The program's uid proves nothing: root in one container is
+  // root in all. `lease` 0: the pod's lease with this token.
   Answer join(const ipc::Peer& peer, LeaseId lease, std::string_view token);
 
-  // Describes the automatic leases, for doctor; empty while this is off.
+  // Describes the automatic leases, for doctor; empty while they are off.
   std::string describe() const;
   // Call at start and when the configuration has been read again. Tells programs whether to ask: a
   // file beside the tenant socket exists while automatic leases are on.

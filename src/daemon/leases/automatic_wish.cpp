@@ -52,7 +52,7 @@ Result<void> take_memory(const std::string& asked, const config::Automatic& site
                     GPUROTA_ENV_MEMORY, display_text(asked, 40), size_text(most)));
   }
   request.placement.memory = *size;
-  // The site's soft limit goes with the site's size only.
+  // The site's soft limit applies only to the site's size.
   request.placement.soft_limit.reset();
   return {};
 }

@@ -1,5 +1,5 @@
-// Reads from its environment what a program that asks for a lease by itself wishes, and takes the
-// part that the site gives. Pure; used on the state thread.
+// Reads the wishes of a program that asks for a lease by itself, which are variables of its
+// environment, and puts those that the site allows into a request. Pure; used on the state thread.
 #pragma once
 
 #include "abi/wire.h"
@@ -15,7 +15,7 @@ namespace gpurota::daemon {
 
 // The values of environment variables: foreign bytes. Empty: the variable is not set.
 struct AutomaticWish {
-  bool container = false;  // the lease is for the whole container, which gets no GPU without one
+  bool container = false;  // the lease is for the whole container, which gets no GPU without it
   std::string memory;
   std::string gpus;
   std::string swap;
@@ -24,7 +24,7 @@ struct AutomaticWish {
 
 AutomaticWish read_wish(const gpurota_msg_automatic& question);
 
-// Whatever the program does not ask for is as [automatic] says. An error of kInvalid or kLimit
+// [automatic] decides everything that the program does not ask for. An error of kInvalid or kLimit
 // names the variable and the setting.
 Result<void> take_wish(const AutomaticWish& wish, const config::Automatic& site,
                        const std::vector<GpuInfo>& gpus, AcquireRequest& request);

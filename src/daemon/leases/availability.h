@@ -17,7 +17,7 @@ namespace gpurota::daemon {
 
 class Availability {
  public:
-  // All outlive it.
+  // All must outlive the Availability.
   struct Parts {
     const LeaseTables& tables;
     const QueueOrder& order;
@@ -37,9 +37,9 @@ class Availability {
   // entry of the queue, or a request that is not in the queue.
   std::vector<lease::WayOut> ways_out(const QueueEntry& entry) const;
   std::vector<lease::WayOut> ways_out(const AcquireRequest& request) const;
-  // The result of ways_out() as text for a reason. Empty for requests far back in the queue, as an
-  // answer that shows the queue would plan the whole queue again for each of them. FindAlternatives
-  // does that for one request.
+  // The result of ways_out() as text for a reason. Empty for requests far back in the queue: each
+  // such text needs a new plan of the whole queue, and an answer that shows the queue has a text
+  // for every request. FindAlternatives makes that plan for one request.
   std::string remedy(const QueueEntry& entry) const;
   std::string remedy(const AcquireRequest& request) const;
 

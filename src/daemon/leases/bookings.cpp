@@ -18,12 +18,12 @@
 namespace gpurota::daemon {
 namespace {
 
-// Between two checks whether a booking whose time has come can begin.
+// The pause between two checks of whether a booking whose time has come can begin.
 constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
-// How long before a booking begins its GPUs are checked where nobody is to be warned.
+// The GPUs of a booking are checked this long before it begins, if the site warns nobody.
 constexpr Duration kWarnBefore = std::chrono::minutes(5);
-// How long before a booking begins leases know that they leave for it: no warning comes earlier.
-// Bookings are reviewed each minute.
+// Leases that leave for a booking know so this long before it begins: early enough for the earliest
+// warning of an end, because bookings are reviewed each minute.
 constexpr WallTime::duration kLeavingKnown =
     kLongestEndWarning +
     std::chrono::duration_cast<std::chrono::milliseconds>(2 * ports::kLongestWallWait);
@@ -65,8 +65,8 @@ std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings
   return occupants;
 }
 
-// The leases as a promise has to count them: a lease that the site lets continue after its time has
-// no end.
+// The leases as a promise has to count them: a reservation that the site lets continue after its
+// time has no end.
 std::vector<lease::Occupant> lasting_occupants(const LeaseTables& tables,
                                                const Bookings::Parts& parts) {
   std::vector<lease::Occupant> occupants = daemon::occupants(tables, parts);
@@ -77,7 +77,7 @@ std::vector<lease::Occupant> lasting_occupants(const LeaseTables& tables,
   return occupants;
 }
 
-// The lease that the booking is now; null: it has not begun, or is over.
+// The lease that the booking has become; null: the booking has not begun, or is over.
 const LeaseEntry* lease_of(RequestId booking, const LeaseTables& tables) {
   for (const auto& [lease, entry] : tables.leases) {
     if (entry.booking == booking && !entry.cause) return &entry;
@@ -188,7 +188,8 @@ Result<void> Bookings::restore() {
     log::info("booking restored", {{"request", to_string(entry.id)}});
     add(std::move(entry));
   }
-  // Also if there is no booking: a lease may still be stored as leaving for one.
+  // Review even without bookings: a lease may still be stored as leaving for a booking that is
+  // gone.
   review_in(kBookingRetry);
   return {};
 }
@@ -354,7 +355,7 @@ std::vector<LeaseId> Bookings::leaving_for(const BookingEntry& entry) const {
 void Bookings::update_leaving() {
   const WallTime known_until = parts_.wall_clock() + kLeavingKnown;
   const GpuRooms::Machine machine = lasting_machine(tables_, parts_);
-  std::map<LeaseId, WallTime> leaving;  // the earliest of each
+  std::map<LeaseId, WallTime> leaving;  // for each lease, the earliest time
   for (const BookingEntry& entry : tables_.bookings) {
     if (entry.begins > known_until) break;
     for (const LeaseId lease : find_leaving(entry, machine, parts_)) {
@@ -379,7 +380,7 @@ void Bookings::warn(RequestId id) {
   const auto others = parts_.rooms.booked(id);
   checked.asked.placement.gpus = it->kept;
   checked.asked.placement.wishes = {};
-  // Waiting requests were planned beside this booking.
+  // Waiting requests are left out, because they were planned beside this booking.
   const auto as_kept = place(checked, others, {});
   const auto elsewhere = as_kept ? as_kept : place(*it, others, {});
   if (elsewhere && *elsewhere != it->kept) {
@@ -462,7 +463,7 @@ void Bookings::move_aside(RequestId id, const std::vector<LeaseId>& leases,
     auto& aside = booking->aside;
     const auto [it, is_new] = aside.emplace(lease, parts_.loop.now());
     const bool is_late = parts_.loop.now() - it->second > kLongestMove;
-    // The leases that were moved just now may have left no host memory for this one.
+    // The leases that were moved just now may have used up the host memory for this lease.
     if (!is_late && parts_.stay_of(lease)) {
       aside_.update();
       continue;
@@ -564,7 +565,7 @@ void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& begi
 
 void Bookings::set_trouble(RequestId id, Reason why) {
   BookingEntry* const it = tables_.find_booking(id);
-  // Wait a little: a lease whose time is over, or a filler, may still be ending.
+  // Wait a little, because a filler, or a lease whose time is over, may still be ending.
   const Duration grace = parts_.config.grace + ports::kLongestWallWait / 6;
   const bool patient = parts_.wall_clock() < it->begins + grace ||
                        (it->used && parts_.loop.now() < it->used_at + grace);

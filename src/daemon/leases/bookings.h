@@ -31,7 +31,7 @@ enum class BookingStep {
   kSoon,       // it begins soon
   kReady,      // its time has come, and it begins when it is used
   kMoved,      // other GPUs are kept for it
-  kTrouble,    // its GPUs cannot be had
+  kTrouble,    // its GPUs are not available
   kBegun,      // it is a lease now
   kCancelled,  //
   kMissed,     // its time is over, and it could not begin
@@ -57,7 +57,7 @@ std::string names_of(const std::vector<GpuUuid>& gpus, const GpuTable& table);
 
 class Bookings final {
  public:
-  // All outlive it.
+  // All must outlive the Bookings.
   struct Parts {
     ports::EventLoop& loop;
     ports::Store& store;
@@ -109,11 +109,11 @@ class Bookings final {
   void on_lease_change();
 
  private:
-  // GPUs for the booking, beside `others` and behind `first`, which wait.
+  // GPUs for the booking, beside the bookings `others`, and after the waiting requests `first`.
   Result<std::vector<GpuUuid>> place(const BookingEntry& entry,
                                      const std::vector<lease::Booked>& others,
                                      const std::vector<lease::Request>& first) const;
-  // Whether such bookings can be made at all, wherever there is room.
+  // Checks the rules for such bookings, but not whether there are GPUs for them.
   Result<void> check(const AcquireRequest& request, const std::vector<WallTime>& begins) const;
   Result<std::vector<BookingEntry>> planned(const AcquireRequest& request,
                                             const std::vector<WallTime>& begins) const;
@@ -124,9 +124,9 @@ class Bookings final {
   BookingEntry take(RequestId id);
   void review();
   void warn(RequestId id);
-  // Whether leases without a stated end are all that will be in its way.
+  // Whether only leases without a stated end will be in the way of the booking.
   bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
-  // Tells leases by when they have to leave, from a day before (set_leaving()).
+  // Sets when leases have to leave for bookings, from a day before that time (set_leaving()).
   void update_leaving();
   // Moves these leases to host memory for the booking; those that cannot be moved end.
   void move_aside(RequestId id, const std::vector<LeaseId>& leases, const std::string& why);
@@ -134,7 +134,7 @@ class Bookings final {
   void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
   // Takes out a booking that is over, from the store too.
   BookingEntry take_ended(RequestId id);
-  // Ends bookings, and leases that were one, which nobody uses while somebody waits.
+  // Ends the bookings, and the leases of bookings, that nobody uses while somebody waits.
   void end_unused();
   void set_trouble(RequestId id, Reason why);
   void miss(RequestId id);

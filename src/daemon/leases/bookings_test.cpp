@@ -49,7 +49,7 @@ class BookingsTest : public FakeWorldTest {
     ASSERT_TRUE(bookings->restore());
     world->past_bookings.restore();
   }
-  // The wall clock: it goes with the loop's time, and can be set.
+  // The wall clock, which follows the loop's time and can be set.
   std::function<WallTime()> clock() {
     return [this] {
       return WallTime(1000h) + step +
@@ -77,7 +77,7 @@ class BookingsTest : public FakeWorldTest {
     request.lasts = lasts;
     return world->queue.acquire(request);
   }
-  // The turns of a machine whose host memory has room for so many leases.
+  // Like TurnKeeper::stay_of(), on a machine whose host memory has room for `host_room` leases.
   std::optional<LeaseStay> stay_of(LeaseId id) {
     if (!orders.contains(id) && orders.size() >= host_room) return std::nullopt;
     return LeaseStay{gib(1), orders.contains(id) && moves};
@@ -116,7 +116,7 @@ class BookingsTest : public FakeWorldTest {
   std::optional<LeaseWorld> world;
   Bookings* bookings = nullptr;
   std::vector<BookingStep> steps;
-  std::map<LeaseId, std::string> left;  // leases that left for a booking: why
+  std::map<LeaseId, std::string> left;  // why each lease left for a booking
   std::set<LeaseId> orders;             // leases that are to be in host memory
   std::vector<std::string> told;        // the reason of each order
   std::size_t host_room = 1;
@@ -354,7 +354,7 @@ TEST_F(BookingsTest, LeavingTimeSurvivesARestart) {
   start();
   loop.advance(1s);
   EXPECT_EQ(leaves(), begins);
-  // A booking that ended without this daemon's knowledge.
+  // The booking ends without the daemon's knowledge.
   ASSERT_TRUE(store.remove_request(made->front()));
   start();
   loop.advance(1s);
@@ -631,7 +631,7 @@ TEST_F(BookingsTest, ExpiredReservationEndsForABooking) {
   const auto lease = world->queue.acquire(first);
   ASSERT_TRUE(lease);
   ASSERT_TRUE(book(2h, 1h));
-  // A program of its user still uses it.
+  // A program of the lease's user still uses the lease.
   world->leases.cover((*lease)->lease.id, processes.id_of(processes.spawn()));
   loop.advance(90min);
   ASSERT_TRUE(only_lease());

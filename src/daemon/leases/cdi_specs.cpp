@@ -76,8 +76,8 @@ void CdiSpecs::refresh() {
   if (!folder_.empty()) scan(false);
 }
 
-// Takes over our files that are there: one that is not as we would write it is rewritten or
-// removed.
+// Takes over our files in the folder. Files that differ from what we would write are rewritten or
+// removed later.
 void CdiSpecs::enter(const std::string& folder) {
   const bool wanted = parts_.config.containers.cdi;
   if (const auto made = wanted ? sys::make_spec_folder(folder) : Result<void>(); !made) {
@@ -134,7 +134,7 @@ void CdiSpecs::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
 }
 
-// A container that joined a lease that ends would be ended with it.
+// An ending lease has no device, because a container that joined the lease now would end with it.
 bool CdiSpecs::has_device(const LeaseEntry& entry) const {
   return entry.lease.kind == LeaseKind::kReservation && !entry.cause;
 }
@@ -187,8 +187,8 @@ CdiSpecs::Spec CdiSpecs::lease_spec(const LeaseEntry& entry) const {
           entry.lease.uid};
 }
 
-// A container with this device can open all GPUs, as it is not known yet which ones its lease will
-// have; the library shows it those of its lease.
+// A container with this device can open all GPUs, because the GPUs of its lease are not known yet.
+// The library shows the container only the GPUs of its lease.
 CdiSpecs::Spec CdiSpecs::any_spec() const {
   std::set<GpuUuid> gpus;
   for (const GpuInfo& gpu : parts_.gpus.infos()) gpus.insert(gpu.uuid);

@@ -3,9 +3,9 @@
 // as the file has the token of the reservation. One more file is for the device `any`. State thread
 // only.
 //
-// The folder is in memory, so that the loop's thread writes there itself and a reservation has its
-// device before anybody hears of it. A worker finds the driver's files: at start, after a reload,
-// when GPUs are found, and every kPeriod.
+// The folder is in memory, so the loop's thread may write there itself. Therefore a reservation has
+// its device before anybody is notified of the reservation. A worker finds the driver's files: at
+// start, after a reload, when GPUs are found, and every kPeriod.
 #pragma once
 
 #include "access/device_rights.h"
@@ -30,7 +30,7 @@ namespace gpurota::daemon {
 
 class CdiSpecs final {
  public:
-  // All outlive it.
+  // All must outlive the CdiSpecs.
   struct Parts {
     ports::EventLoop& loop;
     const config::Config& config;
@@ -39,22 +39,24 @@ class CdiSpecs final {
     ports::Processes& processes;
     std::string tenant_socket;
     std::string library;      // libgpurota.so; empty: not installed
-    std::string driver_root;  // of the driver's files; empty: the machine's
+    std::string driver_root;  // the root of the driver's files; empty: the machine's
     bool root = false;        // the daemon runs as root: engines of root obey these files
   };
   static constexpr Duration kPeriod = std::chrono::minutes(1);
 
   explicit CdiSpecs(Parts parts) : parts_(std::move(parts)) {}
 
-  // Call once: takes over the files that an earlier daemon left. Waits a little for the disk.
+  // Call once: takes over the files that an earlier daemon left. Waits at most 5 s for the driver's
+  // files.
   void start();
   // The configuration, the GPUs or names of users have changed.
   void refresh();
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
-  // "gpurota.dev/lease=L12"; empty: it has none.
+  // The name of the lease's device, "gpurota.dev/lease=L12"; empty: the lease has none.
   std::string device_of(LeaseId lease) const;
-  // For doctor: which devices there are, and what is wrong with them; empty: nothing.
+  // For doctor: describe() says which devices there are (empty: CDI is off), and trouble() what is
+  // wrong (empty: nothing).
   std::string describe() const;
   const std::string& trouble() const { return trouble_; }
 
@@ -76,7 +78,7 @@ class CdiSpecs final {
   void leave();
   void write_all();
   void write(const std::string& name, const Spec& spec);
-  void remove(std::string name);  // a copy: it may be the key of what is removed
+  void remove(std::string name);  // a copy: the name may be a key that is erased
   void note(const std::string& trouble);
   bool has_device(const LeaseEntry& entry) const;
   Spec lease_spec(const LeaseEntry& entry) const;
@@ -85,7 +87,7 @@ class CdiSpecs final {
 
   Parts parts_;
   std::string folder_;                          // where the files are; empty: off
-  std::map<std::string, std::string> written_;  // the text of each, by file
+  std::map<std::string, std::string> written_;  // the text of each file, by its name
   Facts facts_;
   std::string trouble_;
   std::unique_ptr<sys::Worker> worker_;

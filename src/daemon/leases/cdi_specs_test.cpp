@@ -116,7 +116,7 @@ TEST_F(CdiSpecsTest, AReservationHasAFileUntilItEnds) {
 TEST_F(CdiSpecsTest, UsersWhoseNamesAreAlikeHaveDevicesOfTheirOwn) {
   processes.set_user(1001, "mal");
   processes.set_user(1002, "mal.lory");
-  processes.set_user(1003, "1004");  // another's number for a name
+  processes.set_user(1003, "1004");  // the name is another user's uid
   begin();
   reserve("lory.web", LeaseKind::kReservation, 1001);
   reserve("web", LeaseKind::kReservation, 1002);

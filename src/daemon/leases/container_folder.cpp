@@ -22,7 +22,7 @@ Result<void> make_folder(const std::string& path) {
   return {};
 }
 
-// Replaces the name in one step, as running containers look it up.
+// Replaces the name in one step, because running containers may look it up at any time.
 Result<void> link_socket(const std::string& socket, const std::string& name) {
   const std::string draft = name + ".new";
   (void)::unlink(draft.c_str());

@@ -1,20 +1,21 @@
-// The part of the runtime directory that a container may have: a folder in it with the tenant
-// socket and a file for /etc/ld.so.preload, and without the control socket, at which root in a
-// container would be root. State thread, at start.
+// The folder of the runtime directory that a container may have. The folder has the tenant socket
+// and a file for /etc/ld.so.preload, but not the control socket, which would take root in a
+// container for root of the machine. State thread, at start.
 #pragma once
 
 #include <string>
 
 namespace gpurota::daemon {
 
-// Its path.
+// The path of the folder.
 std::string container_folder(const std::string& tenant_socket);
 // The socket by its path in that folder.
 std::string container_socket(const std::string& tenant_socket);
 
-// `library` is what the file names, inside as outside; empty: there is none, and no file. The
-// socket must be there; it is the same one by another name (a hard link), so that who may connect
-// is the same. A failure is logged: everything but containers works without it.
+// Makes the folder. `library` is the path in the file for /etc/ld.so.preload, which is the same
+// inside and outside of containers; empty: no library, and no file. `tenant_socket` must exist: the
+// socket in the folder is a hard link to it, so that the same users may connect. A failure is
+// logged: everything but containers works without the folder.
 void offer_to_containers(const std::string& tenant_socket, const std::string& library);
 
 }  // namespace gpurota::daemon

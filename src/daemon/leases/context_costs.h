@@ -9,7 +9,7 @@
 
 namespace gpurota::daemon {
 
-// Gives the stored costs to the grant book. GPUs and leases are known already.
+// Gives the stored costs to the grant book. Call when GPUs and leases are known.
 void recall_context_costs(const GpuTable& gpus, const GpuStates& states, const std::string& driver,
                           lease::GrantBook& grants);
 

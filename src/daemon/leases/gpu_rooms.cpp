@@ -11,7 +11,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// As seen on this GPU, else on another of its kind; zero: never seen.
+// The memory of a context as measured on this GPU, or else on another GPU of the same model; zero:
+// never measured.
 Bytes context_cost(const lease::GrantBook& grants, const GpuTable& gpus, const GpuInfo& info) {
   const Bytes own = grants.context_cost(info.uuid);
   if (!own.is_zero()) return own;
@@ -24,7 +25,8 @@ Bytes context_cost(const lease::GrantBook& grants, const GpuTable& gpus, const G
   return least;
 }
 
-// Whether the lease has no stated end, and the site has such work go on until a booking is used.
+// Whether the lease has no stated end, and the site lets such leases continue until a booking is
+// used.
 bool leaves_for_bookings(const Lease& lease, const config::Config& config) {
   return !lease.ends && lease.kind != LeaseKind::kFiller && lease.kind != LeaseKind::kReservation &&
          config::unbooked_for(config.bookings).has_value();

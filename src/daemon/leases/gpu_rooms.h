@@ -22,12 +22,12 @@ struct BookingEntry;
 struct LeaseEntry;
 struct LeaseTables;
 
-// The memory that the leases that take turns need of a GPU together. Fillers need none: the part of
-// them that stays is counted by itself.
+// The memory of a GPU that its swap leases need together to take turns. Fillers are left out: the
+// memory of a filler that stays on the GPU is counted separately.
 class TurnNeeds {
  public:
   struct Need {
-    Bytes most;   // of one lease in its turn, with the wired memory of all
+    Bytes most;   // the most that a lease needs in its turn, with the wired memory of all
     Bytes wired;  // what cannot be moved
   };
   virtual ~TurnNeeds() = default;
@@ -43,7 +43,7 @@ struct LeaseStay {
 
 class GpuRooms {
  public:
-  // All outlive it.
+  // All must outlive the GpuRooms.
   struct Parts {
     const LeaseTables& tables;
     const GpuTable& gpus;
@@ -76,12 +76,12 @@ class GpuRooms {
   Machine machine() const { return {list(), occupants(), booked(), topology_}; }
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> list() const;
-  // As list(), if all other leases and all programs without a lease had ended.
+  // Like list(), as if all leases but `only`, and all programs without a lease, had ended.
   std::vector<lease::GpuRoom> list_with(const std::vector<LeaseId>& only) const;
   std::vector<lease::Occupant> occupants() const;
   // The memory that swap leases may have of the GPU when nobody else is there.
   Bytes turn_capacity(const GpuEntry& gpu) const;
-  // The bookings that have not begun, but for one.
+  // The bookings that have not begun, except `without`.
   std::vector<lease::Booked> booked(std::optional<RequestId> without = std::nullopt) const;
   lease::Booked booked_of(const BookingEntry& entry) const;
 
@@ -89,7 +89,7 @@ class GpuRooms {
   // The rooms with the leases for which `counts` is true; `others`: also with what else uses the
   // GPUs.
   std::vector<lease::GpuRoom> list(const std::function<bool(LeaseId)>& counts, bool others) const;
-  // The part of the machine's memory that is promised to slices of other GPUs that use it.
+  // The part of the machine's memory that is promised to leases on other GPUs with unified memory.
   Bytes promised_elsewhere(const GpuInfo& gpu) const;
   void add_use(lease::GpuRoom& room) const;
   void add_lease(lease::GpuRoom& room, const LeaseEntry& entry, const LeaseGpu& share) const;

@@ -15,10 +15,10 @@ namespace gpurota::daemon {
 
 class KeptClocks {
  public:
-  // A crash loses so much of the time for which requests were blocked.
+  // A crash loses at most this much of the time for which requests were blocked.
   static constexpr Duration kStoreEvery = std::chrono::minutes(1);
 
-  // All outlive it.
+  // All must outlive the KeptClocks.
   struct Parts {
     ports::EventLoop& loop;
     GpuStates& states;
@@ -36,8 +36,8 @@ class KeptClocks {
   }
 
   void set_rules(lease::KeepingRules rules) { parts_.keeping.set_rules(rules); }
-  // Adds the time since the last decision to the clocks of requests that plans make wait.
-  // Periodically `store` is called for each of these.
+  // Adds the time since the last decision to the clocks of requests that plans make wait. Calls
+  // `store` for each of these requests every kStoreEvery.
   void count(const std::function<void(RequestId)>& store);
   // The facts of the last decision, which count from now on.
   void set_facts(lease::KeepingFacts facts) { facts_ = std::move(facts); }

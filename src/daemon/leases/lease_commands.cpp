@@ -15,7 +15,7 @@ namespace gpurota::daemon {
 namespace {
 
 constexpr const char* kTimeOver = "its time limit is over";
-// Between two checks of whether the processes of an ending command are gone.
+// The pause between two checks of whether the processes of an ending command are gone.
 constexpr Duration kCommandPace = std::chrono::milliseconds(10);
 
 }  // namespace
@@ -42,7 +42,8 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
   }
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(start.pid));
   LeaseCommand command(parts_.processes);
-  // A caller that still lives after its number was read had that number when it was read.
+  // The caller still lives after the child was read. So if the child's parent has the caller's pid,
+  // the parent is the caller.
   GPUROTA_ASSIGN_OR_RETURN(command.holder, track(parts_.processes, start.caller, nullptr));
   if (child.parent != start.caller.pid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the caller", start.pid));
@@ -112,7 +113,7 @@ void LeaseCommands::stop(LeaseId id, pid_t pid, const std::string& why) {
   command->ending = true;
   command->kill_at = parts_.loop.now() + parts_.config.grace;
   command->members.ask_to_end();
-  // Not now: the caller may be the callback of one of the command's own watches.
+  // step() runs later, because the caller may be the callback of one of the command's own watches.
   command->timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
                                          [this, id, pid] { step(id, pid); });
 }

@@ -33,7 +33,7 @@ struct CommandStart {
 
 class LeaseCommands {
  public:
-  // All outlive it.
+  // All must outlive the LeaseCommands.
   struct Parts {
     ports::EventLoop& loop;
     ports::Store& store;
@@ -51,7 +51,7 @@ class LeaseCommands {
   Result<std::optional<std::string>> start(LeaseEntry& entry, const CommandStart& start);
   // Sends SIGTERM, and SIGKILL after the grace. Does nothing for a command that is ending already.
   void stop(LeaseId lease, pid_t pid, const std::string& why);
-  // Takes up the commands that the last daemon left under this lease, which need not be in the
+  // Takes up the commands that the last daemon left under this lease. The lease need not be in the
   // table yet. An error where it is not known which processes live.
   Result<void> restore(LeaseEntry& entry, const ports::StoredLease& stored);
 

@@ -17,7 +17,8 @@ std::optional<ports::StoredContainer> find_new_container(ports::Processes& proce
   if (entry.automatic || entry.containers.size() >= kMostContainers) return std::nullopt;
   const auto container = watch::find_container(processes.cgroups().of(process.pid));
   if (!container || !container->is_unique()) return std::nullopt;
-  // The control group that was read by number is that of `process` only if it still has the number.
+  // The control group was read by pid. The group is that of `process` only if `process` still has
+  // the pid.
   const auto info = processes.read_info(process.pid);
   if (!info || info->id() != process) return std::nullopt;
   ports::StoredContainer found{info->uid, container->group};

@@ -1,7 +1,7 @@
 // Finds the containers of a lease. A container is in a lease when a process there has presented the
-// lease's token. Only processes that the user of that process could end anyway are then in the
-// lease: a container may have programs of many users (JupyterHub), which must not end with each
-// other's leases. State thread only.
+// lease's token. The lease then has only those processes of the container that the user of this
+// process could end anyway: a container may have programs of many users (JupyterHub), which must
+// not end with each other's leases. State thread only.
 #pragma once
 
 #include "daemon/leases/lease_entry.h"
@@ -22,9 +22,9 @@ inline constexpr std::size_t kMostContainers = 64;
 std::optional<watch::Container> find_roots_container(ports::Processes& processes, pid_t pid);
 
 // The container of this process of the lease, and the process's user there, if the lease does not
-// know them yet: only processes that this user could end anyway become the lease's. Nothing: the
-// process is in no container; or the lease's command is in the same one, where other programs may
-// run that are not in the lease; or another container may have that group one day.
+// know them yet. Only processes that this user could end anyway become the lease's. Nothing: the
+// process is in no container; or the lease's command is in the same container, where programs may
+// run that are not in the lease; or a later container may have the same control group.
 std::optional<ports::StoredContainer> find_new_container(ports::Processes& processes,
                                                          const LeaseEntry& entry,
                                                          const ports::ProcessId& process);

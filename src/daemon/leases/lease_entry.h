@@ -21,7 +21,7 @@ namespace gpurota::daemon {
 // kBooking: a booking of the lease's GPUs is used.
 enum class EndCause { kFinished, kReleased, kLost, kExpired, kBooking };
 
-// The user who does something to a lease or a request, be it that user's own or not, and the reason
+// The user who changes or ends a lease or a request, which may be another user's, and the reason
 // that the user gives.
 struct Author {
   uid_t uid = 0;
@@ -51,8 +51,8 @@ struct LeaseEntry {
   std::string token;                     // GPUROTA_TOKEN_CHARS hex digits
   std::optional<TrackedProcess> holder;  // the process that asked: gpurota run
   std::optional<TrackedProcess> main;    // the command's first process; set by start
-  // The processes that use the lease hold it, not a command: automatic_leases.h. `main` is its
-  // holder.
+  // The lease is held by the processes that use it, and not by a command (automatic_leases.h).
+  // `main` is the same process as `holder`.
   bool automatic = false;
   bool subreaper = false;  // the holder collects orphaned processes
   LeaseProcesses members;
@@ -67,7 +67,7 @@ struct LeaseEntry {
   std::optional<EndCause> cause;         // set while ending
   std::string reason;                    // for people
   // The user who made the change that is being published; of a lease that ends, the user who ended
-  // it. Empty: time, or a rule of the site.
+  // it. Empty: the cause is time, or a rule of the site.
   std::optional<Author> by;
   TimePoint ask_at{};  // when its processes are asked to end
   bool asked = false;
@@ -77,7 +77,7 @@ struct LeaseEntry {
   bool killed = false;
   int ending_step = 0;                   // of step_ending(); grows
   TimePoint step_began{};                // when ending_step changed
-  int signalled = 0;                     // processes, by the last warning of its end
+  int signalled = 0;                     // processes that got the last warning of its end
   std::optional<TimePoint> empty_since;  // its last process has ended
   ports::EventLoop::SourcePtr timer;
   ports::EventLoop::SourcePtr expiry;  // at lease.ends
@@ -86,7 +86,7 @@ struct LeaseEntry {
 struct AcquireRequest {
   uid_t uid = 0;
   ports::ProcessId process{};  // becomes the holder
-  bool automatic = false;      // `process` is also the lease's first; nobody calls start
+  bool automatic = false;      // `process` is also the first process; nobody calls start
   std::optional<ports::StoredContainer>
       container{};  // of automatic: the whole container is to be in the lease
   lease::PlacementRequest placement;
@@ -100,11 +100,12 @@ struct AcquireRequest {
   std::optional<RequestId> booking{};      // the lease is this booking
   std::optional<WallTime> unused_since{};  // nobody has used the booking; empty: it is used
   std::string token{};                     // of a pod's lease; empty: the daemon makes one
-  bool at_once = false;                    // waits for nothing but fillers that make way
+  bool at_once = false;                    // waits for nothing but fillers that leave
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // as in Lease
   EndWarning warning{};
-  // Of a job that left for a booking: since when the job has waited, so that it gets its old place.
+  // Of a job that left for a booking: since when the job has waited. The request gets its old place
+  // in the queue by this time.
   std::optional<WallTime> waits_since{};
 };
 

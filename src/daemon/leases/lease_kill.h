@@ -12,14 +12,14 @@
 
 namespace gpurota::daemon {
 
-// How long after all but the engine the engine's command is killed: at its end `gpurota run` has
-// the engine kill what else runs in the container.
+// The engine's command is killed this long after everything but the engine. When the command has
+// ended, `gpurota run` has the engine kill the processes left in the container.
 inline constexpr Duration kEngineSees = std::chrono::seconds(1);
-// How long after the same moment everything is killed.
+// All processes are killed this long after everything but the engine.
 inline constexpr Duration kEngineTakes = std::chrono::seconds(4);
 
-// Call once. Where the command has ended, counts the processes that it left running: the lease's
-// user is told how many.
+// Call once. If the lease ends because its command has ended, counts the processes that the command
+// left running, for a message to the lease's user.
 void ask_to_end(LeaseEntry& entry);
 // `late`: how long ago the processes should have ended. `main` is the first process of the command;
 // null: there is none. Call again until all have ended.

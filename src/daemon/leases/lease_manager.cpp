@@ -13,16 +13,16 @@
 namespace gpurota::daemon {
 namespace {
 
-// The first pause between two checks of whether the processes of an ending lease are gone. A pidfd
-// reports deaths at once, so this matters only for the rest. The pause grows with the time since
-// the last event, so that many leases that take long to end cost the daemon little.
+// The first pause between two checks of whether the processes of an ending lease are gone. The
+// pidfd of a command reports its end at once, without this pause. The pause grows with the time
+// since the last event, so that many leases that take long to end cost the daemon little.
 constexpr Duration kEndingPace = std::chrono::milliseconds(10);
 constexpr Duration kLongestPace = std::chrono::milliseconds(500);
 constexpr int kPaceShare = 8;  // the pause is an eighth of the time since the last event
 // A process that ends by itself with its command (a helper that sees its pipe closed) does so
 // within this time. A process that lives longer was left running.
 constexpr Duration kOwnEnd = std::chrono::milliseconds(30);
-// The pause is at least so many times as long as the check took.
+// The pause is at least this many times as long as the check took.
 constexpr int kPauses = 10;
 // How long an ending lease waits for NVML to stop counting its memory before the daemon gives up: a
 // driver took 4.7 s when a forked child lived on (measured), so this is several times that.
@@ -50,7 +50,7 @@ const char* name_of(EndCause cause) {
 constexpr const char* kCommandEnded = "its command has ended";
 constexpr const char* kHolderGone = "the process that held it is gone";
 
-// How long after the grace each stage kills more processes (lease_kill.h).
+// The times after the grace at which more and more processes are killed (lease_kill.h).
 constexpr std::array<Duration, 3> kKillStages = {Duration(0), kEngineSees, kEngineTakes};
 constexpr int kDead = kKillStages.size() + 1;
 
@@ -76,7 +76,7 @@ bool has_stopped_for_good(const LeaseEntry& entry, TimePoint now, const lease::G
                   [](const auto& each) { return each.second.members.all_killed(); });
   if (!all_killed) return false;
   if (now >= entry.give_up_at) return true;
-  // Where the driver lists no processes, memory that was granted may be on the GPU still.
+  // If the driver lists no processes, granted memory may still be on the GPU.
   return !entry.lease.swap() &&
          std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
            const auto* const account = grants.find(entry.lease.id, share.uuid).if_there();
@@ -119,7 +119,7 @@ Result<void> LeaseManager::restore() {
   return {};
 }
 
-// An error where it is not known which processes of the lease live: none is taken for dead by
+// Fails if it is not known which processes of the lease live, so that none is taken for dead by
 // mistake.
 Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
                                        const std::string& boot_id) {
@@ -138,7 +138,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
     return unless_gone(track(parts_.processes, *process, std::move(on_death)));
   };
   const LeaseId id = stored.id;
-  // Only a lease that its processes hold has one process for both.
+  // Only in an automatic lease is the first process also the holder.
   entry.automatic = stored.main && stored.main == stored.holder;
   GPUROTA_ASSIGN_OR_RETURN(entry.holder, find(stored.holder, [this, id] { on_holder_death(id); }));
   std::function<void()> on_main_death;
@@ -247,15 +247,15 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is for no command");
   GPUROTA_ASSIGN_OR_RETURN(const pid_t pid,
                            parts_.processes.child_called(entry.holder->id, number));
-  // A client that did not get the last daemon's answer asks the next daemon the same.
+  // A client that did not get the last daemon's answer repeats its question to the next daemon.
   if (entry.main && entry.main->pid() == pid) {
     moves_.begin(id, pid);
     return entry.members.own_cgroup();
   }
   if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
-  // A pid is not reused while its process lives. So if the holder lives, a child with its pid as
-  // parent is the holder's.
+  // A pid is not reused while its process lives. So if the holder lives, a process whose parent has
+  // the holder's pid is the holder's child.
   const bool is_child = child.parent == entry.holder->pid() && entry.holder->alive();
   if (!is_child || child.uid != entry.lease.uid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the lease's holder", pid));
@@ -293,7 +293,7 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
 Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
   LeaseEntry* const entry = tables_.find(changed.id);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(changed.id) + " has ended");
-  // Where no process handles the signal yet, nobody is warned.
+  // If no process handles the signal yet, the lease does not count as warned.
   if (changed.warned && !entry->lease.warned) {
     entry->signalled = warn_programs(*entry, changed.warning.signal);
     changed.warned = entry->signalled > 0;
@@ -307,7 +307,7 @@ Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
   arm_expiry(*entry);
   entry->by = std::move(by);
   parts_.hooks.publish(*entry, false);
-  // Consequences of the change may have ended the lease.
+  // publish() may have led to the end of the lease.
   if (LeaseEntry* const still = tables_.find(changed.id); still && !still->cause) still->by.reset();
   return {};
 }
@@ -366,7 +366,8 @@ void LeaseManager::watch_endings(LeaseEntry& entry) {
   entry.expiry.reset();
   const LeaseId id = entry.lease.id;
   if (now >= entry.ask_at) ask_to_end(entry);
-  // Processes that a reservation only covers end with its time, not when its user gives it back.
+  // Processes that a reservation only covers end when its time is over, but not when its user
+  // releases it.
   if (entry.cause == EndCause::kExpired) entry.covered.ask_to_end();
   for (const auto& [pid, command] : entry.commands) commands_.stop(id, pid, "its lease is over");
   for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.sample_soon(gpu.uuid);
@@ -406,8 +407,8 @@ void LeaseManager::step_ending(LeaseId id) {
     }
     for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.sample_soon(gpu.uuid);
   }
-  // Without cgroups each check reads all processes, which takes long on a busy machine: the pause
-  // leaves most of the time to others.
+  // Without cgroups each check reads all processes, which takes long on a busy machine. The pause
+  // then grows, and leaves most of the time to other work.
   const TimePoint after = parts_.loop.now();
   const int step = living ? kill_stage(entry, now) : kDead;
   if (entry.ending_step != step) {
@@ -504,7 +505,7 @@ void LeaseManager::arm_expiry(LeaseEntry& entry) {
   entry.expiry.reset();
   if (!entry.lease.ends || entry.cause || entry.lease.state == LeaseState::kExpired) return;
   const Duration left = *entry.lease.ends - parts_.wall_clock();
-  // After a restart it is not known yet which processes use what.
+  // For a while after a restart it is not known which processes use which GPUs.
   const Duration least = std::max(settled_at_ - parts_.loop.now(), Duration(0));
   const Duration wait = std::max(std::clamp(left, Duration(0), ports::kLongestWallWait), least);
   entry.expiry = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSafety,

@@ -1,7 +1,7 @@
-// The leases: made, kept, ended. State thread only.
+// Makes, keeps and ends leases. State thread only.
 //
 // A lease is in the store before its user hears of it, and leaves the store after its memory is
-// back, so neither a kill -9 of the daemon nor one of the program loses or doubles anything.
+// back, so that a kill -9 of the daemon or of the program neither loses nor doubles anything.
 //
 //   acquire ──► active ──► ending ──────────────────► gone
 //               start   │   command ended, released,    no process lives and NVML counts no memory
@@ -10,8 +10,8 @@
 //                          a reservation whose time is over while its programs hold memory: it is
 //                          visible, and lives on as the site's policy says
 //
-// A run lease has one command; a reservation any number (lease_commands.h), and it covers what else
-// its user runs on its GPUs.
+// A run lease has one command. A reservation has any number of commands (lease_commands.h), and
+// covers everything else that its user runs on its GPUs.
 #pragma once
 
 #include "config/config.h"
@@ -57,7 +57,7 @@ struct LeaseHooks {
 
 class LeaseManager final {
  public:
-  // All outlive it.
+  // All must outlive the LeaseManager.
   struct Parts {
     ports::EventLoop& loop;
     ports::Store& store;
@@ -83,11 +83,12 @@ class LeaseManager final {
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus,
                                                        std::optional<RequestId> waited);
-  // `number`, as the holder sees it, must be a child of the holder, of the lease's user, that has
-  // not executed anything yet. Returns the cgroup, if there is one.
+  // `number`: the pid of the command's first process, as the holder sees it. The process must be a
+  // child of the holder, belong to the lease's user, and not have executed anything yet. Returns
+  // the cgroup, if there is one.
   Result<std::optional<std::string>> start(LeaseId id, pid_t number, bool subreaper);
-  // Starts one more command under a reservation. `start.caller` holds the command, and knows it by
-  // the number `start.pid`.
+  // Starts one more command under a reservation. `start.caller` holds the command, and sees its
+  // first process as `start.pid`.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Whether the first process of a command is still on its way into the cgroup. Ask after start()
   // or start_command(), and call these again when LeaseHooks::on_moved was called: the cgroup that

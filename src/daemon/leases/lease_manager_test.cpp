@@ -186,8 +186,8 @@ TEST_F(LeaseManagerTest, MemoryOfADeadProcessIsNotYetFree) {
   EXPECT_TRUE(world->tables.leases.empty());
 }
 
-// The next lease takes all of the GPU: what the filler allocated after the last reading would make
-// the first allocation there fail.
+// The next lease gets all of the GPU. If the filler's last allocations were not in a sample, the
+// first allocation of that lease could fail.
 TEST_F(LeaseManagerTest, AFillerIsGoneWhenTheGpuWasReadAfterItsEnd) {
   AcquireRequest request;
   request.uid = 1000;
@@ -240,7 +240,7 @@ TEST_F(LeaseManagerTest, WithoutACgroupDescendantsThatLeftTheirParentsAreFound) 
   const auto cgroup = manager->start(id, command, true);
   ASSERT_TRUE(cgroup);
   EXPECT_FALSE(*cgroup);
-  const pid_t stray = processes.spawn({.parent = cli});  // what a subreaper collects
+  const pid_t stray = processes.spawn({.parent = cli});  // an orphan that the subreaper collects
   processes.die(command);
   loop.advance(50ms);
   EXPECT_FALSE(processes.alive(stray));
@@ -287,7 +287,7 @@ TEST_F(LeaseManagerTest, LeaseThatEndsDuringTheMoveLeavesOthersInTheCgroupAlone)
   const pid_t command = processes.spawn({.parent = cli});
   const auto group = manager->start(id, command, false);
   ASSERT_TRUE(group && *group);
-  // Another process has got the command's number, and was moved instead.
+  // Another process has got the command's pid, and was moved instead of the command.
   const pid_t stranger = processes.spawn();
   processes.cgroups().put(stranger, **group, 0);
   processes.die(command);
@@ -518,7 +518,7 @@ TEST_F(LeaseManagerTest, RefusalsSayWhoHasTheMemory) {
 }
 
 TEST_F(LeaseManagerTest, UnstoredEndIsReportedUntilItIsStored) {
-  memory_is_held = true;  // it is not gone yet
+  memory_is_held = true;  // the lease is not gone yet
   const pid_t cli = processes.spawn();
   const auto lease = acquire(gib(8), cli);
   ASSERT_TRUE(lease);

@@ -23,8 +23,8 @@ std::optional<LeaseId> lease_of_cgroup(const LeaseTables& tables, const std::str
   return found;
 }
 
-// Without groups the processes of an inner lease are descendants of the outer lease's processes,
-// too. The root of the inner lease is in the outer lease, never the other way round.
+// Without groups the members of an inner lease are also members of the outer lease, as descendants.
+// So the lease whose root is a member of the other lease is the inner lease.
 std::optional<LeaseId> lease_of_process(const LeaseTables& tables,
                                         const ports::ProcessId& process) {
   struct Found {

@@ -23,9 +23,9 @@ bool has_token(const LeaseEntry& entry, std::string_view token);
 
 // The living lease of a pod with this token; null: there is none.
 const LeaseEntry* find_pod_lease(const LeaseTables& tables, std::string_view token);
-// The lease that a program says it is in. 0: the pod's lease with this token, as a pod's
-// environment is made before its lease has a number. The caller checks whether the program may be
-// in the lease.
+// The lease that a program says it is in. `id` 0 means the pod's lease with this token, because a
+// pod's environment is made before its lease has a number. The caller checks whether the program
+// may be in the lease.
 const LeaseEntry* find_told_lease(const LeaseTables& tables, LeaseId id, std::string_view token);
 
 // The reservation that a process of this user on this GPU is in, if it is in no other lease.

@@ -31,8 +31,8 @@ void LeaseProcesses::leave_cgroup() {
   cgroup_.clear();
 }
 
-// Each process that is held costs its user a descriptor. Of processes that are added one by one
-// nothing else drops the dead.
+// Each process that is held costs its user a descriptor. If processes are added one by one, only
+// this function drops the dead.
 Result<void> LeaseProcesses::add(const ports::ProcessId& process) {
   if (seen_.size() >= tidy_at_) {
     drop_dead();
@@ -69,14 +69,14 @@ bool LeaseProcesses::all_ended() {
 void LeaseProcesses::refresh() {
   missed_ = false;
   drop_dead();
-  // Until the first process has arrived, nothing in the group is known to be of the lease.
+  // Until the first process has arrived in the group, no process there is known to be in the lease.
   if (moves_) return;
   if (!cgroup_.empty()) return see_members();
   if (follow_) see_descendants();
 }
 
-// A number that a cgroup lists may be another process's when it is looked up: only a process that
-// is in the group after that counts.
+// A pid that a cgroup lists may belong to another process by the time the pid is looked up. So a
+// process counts only if it is in the group after the look-up.
 void LeaseProcesses::see_members() {
   const auto members = processes_.cgroups().members(cgroup_);
   if (!members) return miss_unless_gone(members.error());

@@ -1,9 +1,9 @@
-// The processes of one lease: which they are and how they are ended. State thread only.
+// Finds and ends the processes of one lease. State thread only.
 //
-// With a cgroup v2 they are the members of that group, which no process leaves. Without a group
-// they are the command's descendants, each held by a pidfd from when it was first seen, and the
-// children that a subreaper (gpurota run is one) has collected. Without a root they are only the
-// processes that were added.
+// With a cgroup v2, the processes are the members of that group, which no process leaves. Without a
+// group, the processes are the command's descendants, each held by a pidfd from when it was first
+// seen, and the children that a subreaper (gpurota run is one) has collected. Without a root, the
+// processes are only those that were added.
 #pragma once
 
 #include "daemon/leases/tracked_process.h"
@@ -35,8 +35,8 @@ class LeaseProcesses {
   // Whether the first process is being moved into the cgroup (group_moves.h).
   bool moves() const { return moves_; }
   void set_moves(bool moves) { moves_ = moves; }
-  // The first process cannot be moved into the cgroup: removes it if it is empty, and follows the
-  // processes as where there is none.
+  // Call if the first process cannot be moved into the cgroup: removes the cgroup if it is empty,
+  // and follows the processes without a cgroup from now on.
   void leave_cgroup();
   bool contains(const ports::ProcessId& process) const {
     const auto it = seen_.find(process.pid);
@@ -51,7 +51,7 @@ class LeaseProcesses {
   // How many processes still live, without those of a container engine: an engine ends by itself
   // after its container.
   int count_left();
-  // Finds the processes again. False also where it is not known: a process that cannot be read may
+  // Finds the processes again. Also false if a process cannot be read, because that process may
   // live.
   bool all_ended();
   // Sends SIGTERM, and SIGCONT so that stopped processes handle it too. The holder's processes are
@@ -89,7 +89,7 @@ class LeaseProcesses {
   std::optional<TrackedProcess> reaper_;
   std::map<pid_t, TrackedProcess> seen_;
   static constexpr std::size_t kTidyAt = 64;
-  std::size_t tidy_at_ = kTidyAt;  // with so many in seen_, the dead are dropped
+  std::size_t tidy_at_ = kTidyAt;  // the size of seen_ at which the dead are dropped
 };
 
 }  // namespace gpurota::daemon

@@ -1,8 +1,9 @@
 // The leases, the requests that wait, and the bookings: one state. Plain data; state thread only.
 //
-// Made before everything that reads it. LeaseManager, Queue, Bookings and PastBookings change the
-// tables that are named for them here, and carry out what follows; all others only read. A change
-// is in the store before anybody is notified of it.
+// The tables are made before everything that reads them. LeaseManager, Queue, Bookings and
+// PastBookings each change only the tables that are marked as theirs here, and carry out the
+// consequences. All other code only reads. A change is in the store before anybody is notified of
+// it.
 #pragma once
 
 #include "core/reason.h"
@@ -43,9 +44,9 @@ struct BookingEntry {
   WallTime placed{};                // when the kept GPUs were chosen
   bool on_time = false;             // leases without a stated end leave when it begins
   bool used = false;                // its owner uses it, so leases without a stated end leave
-  bool waits_for_use = false;       // its time has come, and only such leases are in its way
+  bool waits_for_use = false;       // it is due, with only leases without a stated end in its way
   TimePoint used_at{};              // when the owner began to use it
-  std::string waits_for{};          // what it waits for since then, besides leases that leave
+  std::string waits_for{};          // what it waits for since `used_at`, besides leases that leave
   std::optional<Reason> trouble{};  // why it has not begun, though its time has come
   bool warned = false;              // its user has been told that it begins soon
   // Leases that are moved to host memory for it, and since when each is being moved.
@@ -59,9 +60,9 @@ struct LeaseTables {
   // Grows whenever a process or a control group has come to a lease. Descendants of its processes
   // that are found later do not count.
   std::uint64_t membership_changes = 1;
-  std::optional<Error> store_error;  // why nothing could be stored when that was last tried
+  std::optional<Error> store_error;  // why the last attempt to store failed; empty: it worked
 
-  // Changed by Queue. All but the requests are as last decided.
+  // Changed by Queue. Everything except `requests` is as of the last decision.
   std::vector<QueueEntry> requests;   // in their order
   std::map<GpuUuid, RequestId> held;  // GPUs that are held for a request
   lease::Plans plans;
@@ -69,7 +70,7 @@ struct LeaseTables {
 
   // Changed by Bookings.
   std::vector<BookingEntry> bookings;  // in the order of their times
-  // Changed by PastBookings: those that have begun.
+  // Changed by PastBookings: the bookings that have begun.
   std::map<RequestId, ports::StoredPastBooking> past_bookings;
 
   // Null: there is none of this number.

@@ -46,7 +46,7 @@ void set_leaving(const LeaseTables& tables, LeaseManager& leases, LeaseId id,
   if (!entry || entry->cause || entry->lease.leaves == when) return;
   Lease changed = entry->lease;
   changed.leaves = when;
-  // A later end is another one, of which its programs are warned anew.
+  // The lease has no end now. If it gets one later, its programs are warned again.
   if (!when && !changed.ends) changed.warned = false;
   if (auto stored = leases.change(std::move(changed)); !stored) {
     log::error("cannot store by when a lease has to leave, ignoring",
@@ -89,7 +89,8 @@ Result<void> LeaseUpdates::change_turns(const UpdateRequest& request, Lease& lea
     lease.quantum = request.quantum;
   }
   if (!request.priority) return {};
-  // A priority that an administrator has given may be lowered a little, too.
+  // A user who lowers a priority that an administrator has given may stay above the user's own
+  // limit.
   const UserLimits limits = parts_.allowances.limits_of(lease.uid);
   const int most = std::max(limits.priority.value_or(0), lease.priority);
   if (*request.priority > most && !request.beyond_limits) {

@@ -27,15 +27,16 @@ struct UpdateRequest {
   std::optional<std::string> as_name{};  // of a pod's lease: "namespace/pod/container"
 };
 
-// Sets when a lease has to leave for a booking, at the earliest; nothing: the lease may stay. The
-// lease's programs get a signal before that time, if its owner has asked for one (end_warnings.h).
-// Call whenever the time becomes known, or changes. Does nothing if the lease is gone.
+// Sets the earliest time at which a lease has to leave for a booking; nothing: the lease may stay.
+// The lease's programs get a signal before that time, if its owner has asked for one
+// (end_warnings.h). Call whenever the time becomes known, or changes. Does nothing if the lease is
+// gone.
 void set_leaving(const LeaseTables& tables, LeaseManager& leases, LeaseId id,
                  std::optional<WallTime> when);
 
 class LeaseUpdates {
  public:
-  // All outlive it.
+  // All must outlive the LeaseUpdates.
   struct Parts {
     const LeaseTables& tables;
     LeaseManager& leases;

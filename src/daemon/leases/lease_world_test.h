@@ -1,4 +1,5 @@
-// Leases and the way to them, as the daemon's unit tests use them. For *_test.cpp only; one thread.
+// The parts of the daemon that make and change leases, put together for unit tests. For *_test.cpp
+// only; one thread.
 #pragma once
 
 #include "daemon/gpus/samples.h"

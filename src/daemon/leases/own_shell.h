@@ -1,5 +1,5 @@
-// A request from within a lease that could only start when that lease has ended: it would wait for
-// its own shell. State thread only.
+// Refuses a request from the shell of a lease if the request could only start after the end of that
+// lease: such a request would wait for its own shell. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -20,10 +20,10 @@ struct OwnShell {
     const GpuTable& gpus;
     ports::Processes& processes;
   };
-  // The lease in whose shell the caller says that it is. Counts for a command, and not for another
-  // reservation, which lasts without the shell.
+  // The lease in whose shell the caller says it runs. Considered only if the request is for a
+  // command, because a reservation lasts without the shell.
   std::optional<LeaseId> said{};
-  // "--gpus": the options to leave out to use the lease of the shell.
+  // The options that the user has to leave out to use the lease of the shell, such as "--gpus".
   std::string options{};
 };
 

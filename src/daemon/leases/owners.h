@@ -1,4 +1,4 @@
-// Tells the owners of leases something while they hold them. State thread only.
+// Sends messages to the owners of leases while they hold their leases. State thread only.
 #pragma once
 
 #include "base/ids.h"

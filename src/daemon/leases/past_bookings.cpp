@@ -19,7 +19,7 @@ void PastBookings::restore() {
   }
   for (const ports::StoredPastBooking& booking : *stored)
     parts_.tables.past_bookings[booking.id] = booking;
-  // A lease that ended while no daemon ran has had its GPUs until now, at most.
+  // A lease that ended while no daemon ran counts until now, because nobody knows when it ended.
   const WallTime now = parts_.wall_clock();
   for (auto& [id, booking] : parts_.tables.past_bookings) {
     if (booking.until <= now || parts_.tables.find(booking.lease)) continue;

@@ -1,4 +1,4 @@
-// The bookings of the last days that have begun, as they count for the bounds of
+// Keeps the bookings of the last days that have begun, because they count for the bounds of
 // lease/booking_bounds.h. State thread only.
 //
 // A booking counts until its lease is gone, at most as long as it was booked. Bookings that are
@@ -16,7 +16,7 @@ namespace gpurota::daemon {
 
 class PastBookings final {
  public:
-  // All outlive it. `history` null: a booking counts until the daemon ends.
+  // All must outlive the PastBookings. `history` null: a booking counts until the daemon ends.
   struct Parts {
     ports::History* history;
     LeaseTables& tables;

@@ -11,17 +11,18 @@
 namespace gpurota::daemon {
 namespace {
 
-// Carrying out a decision may make another one necessary. At most so many are made in a row.
+// Carrying out a decision may make another one necessary. At most this many decisions are made in a
+// row.
 constexpr int kMostRounds = 20;
-// Clients try to reach a daemon several times a second; a client that has not connected by then
-// does not wait any more, or is stopped.
+// Clients try to reach a daemon several times a second; a client that has not connected within this
+// time has ended its wait, or is stopped.
 constexpr Duration kComeBackWithin = std::chrono::seconds(10);
 
 tl::unexpected<lease::Refusal> refuse(Error error) {
   return tl::unexpected<lease::Refusal>(lease::Refusal{std::move(error), 0, 0});
 }
 
-// A user's name for a lease or a request means one of them.
+// Two leases or requests of a user cannot have the same name.
 Result<void> check_name(const AcquireRequest& request, const LeaseTables& tables) {
   if (request.name.empty()) return {};
   const auto taken = [&](const std::string& id) {
@@ -236,14 +237,14 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   });
   if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
   entry.holder = std::move(*holder);
-  // A request that does not wait does not wait for another daemon either.
+  // An `at_once` request is not stored, because it does not wait for another daemon.
   if (auto saved = request.at_once
                        ? Result<void>()
                        : parts_.store.save_request(row_of(entry, parts_.processes.boot_id()));
       !saved) {
     return refuse(std::move(saved).error().context("cannot store the request"));
   }
-  // The request goes to the end of the queue, unless it has its old place.
+  // The request goes to the end of the queue, or to its old place if it has waited before.
   const auto before = std::find_if(
       tables_.requests.begin(), tables_.requests.end(),
       [&](const QueueEntry& other) { return request.waits_since && other.since > entry.since; });

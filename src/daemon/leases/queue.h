@@ -3,9 +3,9 @@
 // A request is checked (allowances.h), placed or queued, and made a lease by LeaseManager, which
 // knows nothing of requests. lease/request_queue.h decides; Queue carries the decisions out. A
 // request is in the store before its user hears of it, and becomes its lease in one transaction, so
-// that a kill -9 loses no place in the queue and makes no second lease. A request ends at once with
-// the process that waits, or its connection. After a restart each client that waited connects again
-// with its ticket and finds its place, or the lease that was made meanwhile.
+// that a kill -9 loses no place in the queue and makes no second lease. A request ends as soon as
+// the process that waits, or its connection, is gone. After a restart each client that waited
+// connects again with its ticket and finds its place, or the lease that was made meanwhile.
 #pragma once
 
 #include "daemon/leases/allowances.h"
@@ -38,7 +38,7 @@ struct RequestNews {
 
 class Queue final {
  public:
-  // All outlive it.
+  // All must outlive the Queue.
   struct Parts {
     ports::EventLoop& loop;
     ports::Store& store;
@@ -91,7 +91,7 @@ class Queue final {
   // Whether somebody who waits would start if that lease, or that booking, were not there.
   bool would_serve_without(std::optional<LeaseId> lease, std::optional<RequestId> booking) const;
   // Makes the fillers in the way leave: those in `evict` end, those in `move_out` are moved out.
-  // `for_whom`: who needs the GPU of a filler, as text.
+  // `for_whom` returns the name of the user who needs the filler's GPU.
   void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
                  const std::function<std::string(LeaseId)>& for_whom);
 

@@ -1,6 +1,6 @@
-// The order of the queue: the order of arrival, or, if the site wants that, by what users have had
-// (docs/design/fair-share.md); and the requests as they are planned. State thread only; changes
-// nothing.
+// Puts the queue into the order of arrival or, if the site wants that, orders it by what users have
+// had (docs/design/fair-share.md). Also prepares the requests for planning. State thread only;
+// changes nothing.
 #pragma once
 
 #include "config/config.h"
@@ -20,7 +20,7 @@
 
 namespace gpurota::daemon {
 
-// The shares that users have had.
+// The GPU time that users have had, and their weights.
 class FairShares {
  public:
   virtual ~FairShares() = default;
@@ -30,7 +30,7 @@ class FairShares {
 
 class QueueOrder {
  public:
-  // All outlive it.
+  // All must outlive the QueueOrder.
   struct Parts {
     const LeaseTables& tables;
     const GpuStates& states;
@@ -42,11 +42,12 @@ class QueueOrder {
   explicit QueueOrder(Parts parts) : parts_(std::move(parts)) {}
 
   void sort(std::vector<QueueEntry>& entries) const;
-  // The place of a request that this user makes now: that of the first request behind it.
+  // The place in the queue of a request that this user makes now.
   std::size_t place_of(uid_t newcomer) const;
   // The time after which the order may change although nothing has happened.
   std::optional<Duration> changes_after() const;
-  // The requests as they are planned. A newcomer, which is not in the queue, is added at its place.
+  // The requests as the planner needs them. A newcomer, which is not in the queue, is added at its
+  // place.
   std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
 
   std::optional<lease::FairShare> share_of(uid_t uid) const;

@@ -11,7 +11,7 @@ namespace gpurota::daemon {
 
 struct TrackedProcess {
   ports::Processes::HandlePtr handle;
-  ports::EventLoop::SourcePtr death;  // declared after the handle: must go first
+  ports::EventLoop::SourcePtr death;  // declared after the handle, to be destroyed first
   ports::ProcessId id;
 
   pid_t pid() const { return id.pid; }
@@ -34,8 +34,8 @@ inline Result<TrackedProcess> track(ports::Processes& processes, const ports::Pr
   return tracked;
 }
 
-// Whether the error says that there is no such process. Another error is not the end of the
-// process: one that cannot be read just now may live.
+// Whether the error says that there is no such process. Other errors do not mean that the process
+// has ended: a process that cannot be read now may live.
 inline bool is_gone(const Error& error) {
   return error.code == Code::kGone || error.code == Code::kDenied || error.code == Code::kNotFound;
 }
@@ -48,9 +48,9 @@ Result<std::optional<Found>> unless_gone(Result<Found> found) {
   return tl::unexpected<Error>(std::move(found).error());
 }
 
-// Tracks the process that has this number now. Use it only for a child of ours that has not been
-// collected, whose number no other process can have; or for a number from a source that can be
-// asked repeatedly (the holder of a lock), and ask it again afterwards.
+// Tracks the process that has this pid now. The pid must be that of a child of ours that has not
+// been collected, because then no other process can have it. Or the pid must come from a source
+// that can be asked repeatedly (the holder of a lock): then ask the source again afterwards.
 inline Result<TrackedProcess> track_number(ports::Processes& processes, pid_t pid,
                                            std::function<void()> on_death) {
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo info, processes.read_info(pid));

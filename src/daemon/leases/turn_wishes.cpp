@@ -4,7 +4,7 @@ namespace gpurota::daemon {
 namespace {
 
 constexpr int kMostPriority = 100;
-// As long as a turn from measured costs ever is (sched::Settings::most_quantum).
+// The longest turn that the scheduler derives from measured costs (sched::Settings::most_quantum).
 constexpr std::chrono::minutes kMostQuantum{5};
 
 }  // namespace

@@ -11,11 +11,11 @@
 
 namespace gpurota::daemon {
 
-// -100 to 100; nothing said is 0.
+// -100 to 100; 0 if nothing was said.
 Result<int> read_priority(std::optional<int> said);
 
-// "auto" is zero. The quantum of a user has a bound, as others wait for the end of turns;
-// administrators may set all that gpurota set takes.
+// "auto" is zero. The quantum that a user may set is bounded, because others wait for the end of
+// the turn. Administrators may set everything that gpurota set accepts.
 Result<std::optional<std::chrono::milliseconds>> read_quantum(
     const std::optional<std::string>& said, bool administrator);
 

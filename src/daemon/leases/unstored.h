@@ -1,7 +1,7 @@
-// The set of jobs or fillers whose last change could not be stored, because the disk was full. Such
-// a job or filler continues with the change. The user who changed it gets an error, and the change
-// is written when there is room again. Used by Jobs and Fillers, on the state thread. Unstored
-// never touches the store itself.
+// The set of jobs, fillers or ending leases whose last change could not be stored, because the disk
+// was full. Such an entry continues with the change. The user who changed it gets an error, and the
+// change is written when there is room again. Used by Jobs, Fillers and LeaseManager, on the state
+// thread. Unstored never touches the store itself.
 #pragma once
 
 #include "base/result.h"
@@ -26,8 +26,8 @@ class Unstored {
   // For the caller that has just changed the entry: an error if the change is not in the store.
   Result<void> heard_of(std::uint64_t id, const std::string& name) const;
 
-  // Writes each entry; `write` notes the result. Stops at the first that fails, as there is no room
-  // for the next one either.
+  // Writes each entry; `write` notes the result. Stops at the first failure, because there is then
+  // no room for other entries either.
   void write_again(const std::function<Result<void>(std::uint64_t id)>& write);
 
  private:

@@ -14,7 +14,7 @@ Result<void> full() { return fail(Code::kIo, "the disk is full"); }
 
 class UnstoredTest : public ::testing::Test {
  protected:
-  // Which are tried, of which those from `first_failing` on fail.
+  // The ids that write_again() tries. Writing fails for ids from `first_failing` on.
   std::vector<std::uint64_t> tried(std::uint64_t first_failing = UINT64_MAX) {
     std::vector<std::uint64_t> ids;
     unstored_.write_again([&](std::uint64_t id) {

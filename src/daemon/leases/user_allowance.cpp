@@ -12,13 +12,14 @@ Bytes size_of(const GpuTable& gpus, const GpuUuid& uuid) {
   return gpu ? gpu->info.memory : Bytes();
 }
 
-// As the report counts: a slice is its part of a GPU.
+// A slice counts as its fraction of the GPU's memory, as in the report.
 double part_of(Bytes share, Bytes gpu) {
   if (gpu.is_zero()) return 1;
   return std::min(1.0, static_cast<double>(share.count()) / static_cast<double>(gpu.count()));
 }
 
-// A MIG instance is its part of a GPU; a GPU whose instances are leased is nothing by itself.
+// A MIG instance counts as its fraction of a GPU. A GPU in MIG mode counts as nothing, because its
+// instances are leased instead.
 double weight_of(const GpuTable& gpus, const GpuInfo& info) {
   if (info.mig_enabled) return 0;
   const GpuEntry* const parent = gpus.find(info.parent);
@@ -49,7 +50,7 @@ lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entrie
     for (const LeaseGpu& share : entry.lease.gpus) {
       held.memory += share.limit.value_or(size_of(gpus, share.uuid));
     }
-    // A clock that was set back makes no negative use.
+    // The use is not negative even if the clock was set back.
     const auto so_far = std::max(now - std::max(entry.lease.since, from), WallTime::duration(0));
     held.gpu_time += std::chrono::duration_cast<std::chrono::seconds>(so_far) *
                      static_cast<std::int64_t>(entry.lease.gpus.size());
@@ -109,7 +110,8 @@ lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& 
   std::vector<Bytes> sizes;
   for (const GpuUuid& uuid : request.gpus) sizes.push_back(size_of(gpus, uuid));
   if (request.gpus.empty()) {
-    // No machine has more GPUs: a larger request is refused for that, and not for a limit.
+    // No machine has more GPUs: a larger request is refused for that reason, and not because of a
+    // limit.
     const auto count = std::clamp(request.count, 0, kMaxLeaseGpus);
     sizes.assign(static_cast<std::size_t>(count), largest(gpus));
   }

@@ -12,13 +12,14 @@ namespace gpurota::daemon {
 
 struct LeaseEntry;
 
-// All leases of `uid`, those that are ending included: they still hold what they held. `gpu_time`
-// is what they have used since `from`. Leaves out fillers unless `fillers`.
+// The holdings of all leases of `uid`. Ending leases count, because they still hold everything that
+// they held. `gpu_time` is the GPU time of the leases since `from`. Fillers count only if
+// `fillers`.
 lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
                           const GpuTable& gpus, WallTime now, WallTime from, bool fillers = false);
 
-// The number of GPUs that a lease has, a slice counted as a fraction of a GPU; and the GPU time
-// that such a number makes in `time`.
+// The number of GPUs that a lease has, with a slice counted as a fraction of a GPU. gpu_time_of()
+// is the GPU time of such a number of GPUs in `time`.
 double parts_of(const Lease& lease, const GpuTable& gpus);
 std::chrono::seconds gpu_time_of(WallTime::duration time, double parts);
 
@@ -31,8 +32,8 @@ double booked_parts(const lease::PlacementRequest& request, const GpuTable& gpus
 // The number of GPUs of the machine that can be leased, counted like booked_parts().
 double machine_parts(const GpuTable& gpus);
 
-// The amount that a request asks for, before its GPUs are known. Where that matters, the largest
-// GPUs of the machine count.
+// The amount that a request asks for, before its GPUs are known. If the amount depends on the GPUs,
+// the largest GPUs of the machine count.
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);
 
 }  // namespace gpurota::daemon

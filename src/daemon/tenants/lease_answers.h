@@ -39,7 +39,7 @@ class LeaseAnswers {
 
   Parts parts_;
   std::set<TenantSession*> unsaid_;  // sessions that wait until their lease is on the disk
-  std::map<LeaseId, std::uint64_t> unsettled_;  // automatic leases: the change that stores each
+  std::map<LeaseId, std::uint64_t> unsettled_;  // the change that stores each lease
 };
 
 }  // namespace gpurota::daemon

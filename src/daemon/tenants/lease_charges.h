@@ -1,5 +1,5 @@
-// Charges of leases in GPU memory, for the reckoning of hidden memory (watch/hidden_memory.h).
-// State thread only; changes nothing.
+// The charges of leases for memory on their GPUs, by which hidden memory is computed
+// (watch/hidden_memory.h). State thread only; changes nothing.
 #pragma once
 
 #include "core/lease.h"
@@ -20,7 +20,8 @@ class LeaseCharges {
       : grants_(grants), turns_(turns) {}
 
   // Zero for a whole GPU. Does not include evicted memory. Includes memory imported from another
-  // lease, of which GrantBook::counted_by_several() has the total of all leases.
+  // lease, so the sum over all leases counts such memory more than once
+  // (GrantBook::counted_by_several()).
   LeaseCharge operator()(LeaseId lease, const LeaseGpu& share) const;
 
  private:

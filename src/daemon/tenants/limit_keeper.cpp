@@ -52,8 +52,8 @@ void LimitKeeper::after_sample(const GpuUuid& gpu, TimePoint now) {
     if (!share || !share->limit || (!account && !swap)) continue;
     const auto [charged, granted] =
         swap ? parts_.turns.charge(id, gpu) : std::pair(account->charged(), account->granted());
-    // An oversize lease uses up its part of the GPU by design. Memory that it holds beyond that
-    // part is no sign of a lowered limit.
+    // An oversize lease uses up its part of the GPU by design. Memory beyond that part does not
+    // mean that its limit was lowered.
     const Bytes limit = *share->limit + share->oversize;
     limited.push_back({id, priority_of(entry.lease), entry.cause.has_value(), limit,
                        share->soft_limit, charged, granted, swap && gives_way(parts_.config)});

@@ -26,7 +26,7 @@ class LimitKeeper final {
 
   void after_sample(const GpuUuid& gpu, TimePoint now);
   void on_lease_change(const LeaseEntry& entry, bool gone);
-  // How long each grant above a soft limit takes.
+  // The delay of each grant above a soft limit.
   static Duration throttle(const config::Config& config);
 
  private:

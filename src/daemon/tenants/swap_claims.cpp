@@ -7,7 +7,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// The kernel counts the memory of a process a little late, for each of its CPUs.
+// The kernel's figure for the memory of a process may lag behind, by some memory for each CPU.
 constexpr Bytes kCountedLate = mib(512);
 
 bool says_anything(const gpurota_msg_swap_here& said, std::size_t slots) {
@@ -22,10 +22,10 @@ bool says_anything(const gpurota_msg_swap_here& said, std::size_t slots) {
 
 }  // namespace
 
-// Bounds a claim: together with the lease's other tenants, no more than the limit of the lease, or
-// the limit before it was lowered. A lower limit bounds only later allocations, and evicted memory
-// must come back. Movable memory is bounded first, then wired memory: for contexts the tenant
-// claims the size that it was once told, which may be more than they take, and this must not
+// Bounds a claim: all tenants of the lease together have at most the limit of the lease, or the
+// limit before it was lowered. A lower limit bounds only later allocations, because evicted memory
+// must be able to come back. Movable memory is bounded before wired memory: a tenant claims for its
+// contexts the size that it was once told, and if this size is too large, the excess must not
 // displace evicted memory.
 sched::TenantMemory SwapClaims::bounded_by_limit(const SwapTenant& tenant, std::size_t slot,
                                                  const gpurota_msg_swap_here& said,
@@ -64,7 +64,7 @@ Result<sched::AddTenant> SwapClaims::believe(SwapTenant& tenant, const gpurota_m
               {{"pid", tenant.pid()}, {"lease", to_string(tenant.lease)}});
   }
   event.gate_open = may_have_been && said.gate_open != 0;
-  std::optional<Bytes> host;  // the process's host memory; read only where it decides
+  std::optional<Bytes> host;  // the process's host memory; read only if it is needed
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     SwapMemory& memory = tenant.memory[slot];
     sched::TenantMemory believed{memory.gpu, {}, {}, {}};

@@ -7,15 +7,16 @@ namespace {
 
 // How many samples must agree on memory held beside the reports: 1 s at the default period.
 constexpr std::size_t kAgreeingSamples = 4;
-// Memory that a program need not report (modules, local memory) is not taken for memory that did
-// not move.
+// A smaller difference may be memory that a program need not report (modules, local memory), and is
+// not taken for memory that did not move.
 constexpr Bytes kUnreported = mib(256);
 constexpr Duration kDoubtLasts = std::chrono::hours(1);
-// Bounds the doubted users: with more of them, the oldest are believed again.
+// The most users that are doubted at once. With more of them, the users that were doubted first are
+// believed again.
 constexpr std::size_t kMostDoubted = 4096;
 
-// Whether a difference of `apart` contradicts a report of `said`: it is at least half of that, and
-// at least kUnreported.
+// Whether a difference of `apart` contradicts a report of `said`, which is the case if `apart` is
+// at least half of `said` and at least kUnreported.
 bool contradicts(Bytes apart, Bytes said) {
   return apart >= std::max(Bytes(said.count() / 2), kUnreported);
 }
@@ -40,7 +41,8 @@ Maybe<const sched::Holding> SwapMeasures::holding(const SwapTenant& tenant,
   return slot ? all.find(tenant.id, *slot) : Maybe<const sched::Holding>();
 }
 
-// The memory that turns take the tenant to hold there, while none of it is being moved.
+// The memory that the tenant holds on that GPU as far as turns know. Nothing while some of the
+// tenant's memory is being moved.
 std::optional<Bytes> SwapMeasures::told(const SwapTenant& tenant, const SwapMemory& memory) const {
   const sched::Holding* held = holding(tenant, memory).if_there();
   if (!held || !held->coming.is_zero() || !held->leaving.is_zero()) return std::nullopt;
@@ -66,8 +68,8 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
     return;
   }
   if (!tenant.here) return;
-  // Only while none of the tenant's memory is being moved: memory in motion is counted as if it had
-  // arrived.
+  // Measure only while none of the tenant's memory is being moved, because memory in motion is
+  // counted as if it had arrived.
   const auto now = told(tenant, memory);
   if (!now || !memory.told_before) return;
   const Bytes told_most = std::max(*now, *memory.told_before);
@@ -87,7 +89,7 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
 }
 
 // Checks the first report of a tenant to this daemon: the memory is there only if the driver shows
-// it. A driver that lists no process there shows nothing.
+// it. A driver that lists no memory of any process proves nothing.
 void SwapMeasures::check_return(const SwapTenant& tenant, SwapMemory& memory,
                                 const GpuSample& sample, Bytes told_least) {
   const GpuProcess* const process = find_process(sample, tenant.pid());
@@ -142,7 +144,7 @@ void SwapMeasures::settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes u
   if (latest.size() > kAgreeingSamples) latest.pop_front();
   if (latest.size() < kAgreeingSamples) return;
   // The tenant continues to run during samples: memory that it is just allocating is granted, but
-  // not held yet.
+  // not held yet. So the highest sample counts for contexts.
   if (memory.came_back) {
     return settle_contexts(tenant, memory, *std::max_element(latest.begin(), latest.end()));
   }

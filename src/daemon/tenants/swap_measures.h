@@ -1,10 +1,10 @@
 // Compares the driver's figures for tenants of swap leases with their reports: contexts, memory
 // held beside the reported memory, and memory that they report as moved out. State thread only.
 //
-// A tenant is believed at first, because a turn has no time to wait for a sample. A tenant may have
-// reported memory as moved out that samples still show, although none of its memory is being moved.
-// Then its user is doubted for an hour: memory that this user's programs report as moved out is
-// given to nobody before a sample shows that the memory is free.
+// A tenant is believed at first, because a turn has no time to wait for a sample. If samples still
+// show memory that a tenant has reported as moved out, and none of the tenant's memory is being
+// moved, the tenant's user is doubted for an hour: memory that this user's programs report as moved
+// out is given to nobody before a sample shows that the memory is free.
 #pragma once
 
 #include "base/maybe.h"
@@ -31,8 +31,8 @@ class SwapMeasures {
   // Whether the user is doubted. If so, a report of moved memory must be marked as doubted when it
   // is fed to the turns (sched::Evicted).
   bool doubts(uid_t uid, TimePoint now) const;
-  // Whether something about the tenant waits for a sample: whether its process has gone, the size
-  // of its context, or whether memory that it reported as moved out has gone.
+  // Whether the daemon needs a sample to know if the tenant's process has gone, how large its
+  // context is, or if memory that it reported as moved out has gone.
   bool expects_sample(const SwapTenant& tenant, const SwapMemory& memory) const;
   // A sample of `gpu` is about to begin.
   void before_sample(SwapTenant& tenant, const GpuUuid& gpu) const;

@@ -7,8 +7,9 @@
 namespace gpurota::daemon {
 namespace {
 
-// After this time a tenant may be unable to carry out an order, and its process is checked. A check
-// costs about 10 µs, and is repeated at this period as long as the order is open.
+// If a tenant has not answered an order for this long, the tenant may be unable to carry out the
+// order, so its process is checked. A check costs about 10 µs, and is repeated at this period as
+// long as the order is open.
 constexpr Duration kPatience = std::chrono::milliseconds(20);
 
 bool owes(const SwapTenant& tenant) {

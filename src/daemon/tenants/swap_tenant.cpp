@@ -23,8 +23,9 @@ void SwapMemory::take_terms(const LeaseGpu& share) {
   most = std::max(limit, share.highest_limit);
 }
 
-// Blocks move whole, and a tenant takes orders singly or together. So it may move up to one block
-// more than ordered for each order, and one block more for the last earlier order.
+// Only whole blocks move, and a tenant carries out orders one by one or together. So for each order
+// the tenant may move up to one block more than ordered, and one block more for the last earlier
+// order.
 void SwapMemory::allow(std::uint32_t direction, Bytes bytes) {
   if (ordered[direction].is_zero()) {
     excess[direction] = Bytes();

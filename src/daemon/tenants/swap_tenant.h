@@ -36,8 +36,8 @@ struct SwapMemory {
   Bytes freed_out;      // freed while evicted; may be reported again (SwapSpace parks it)
   bool shown = false;   // the driver has listed the process with memory there
   std::optional<TimePoint> vanished;  // when the driver stopped listing it while it owes an answer
-  bool unproven = false;              // its first report to this daemon; no sample has shown it
-  std::size_t unseen = 0;             // samples in a row that should have shown it and did not
+  bool unproven = false;              // no sample has confirmed its first report to this daemon
+  std::size_t unseen = 0;             // samples in a row that should have confirmed it and did not
   bool came_back = false;             // it reports the granted size for contexts
   std::optional<Bytes> told_before;   // its memory by told(), before the sample; empty: in motion
   // The tenant's memory beyond its reports, in the last samples taken while none of its memory was
@@ -48,7 +48,7 @@ struct SwapMemory {
   bool listed = true;  // by the last sample since the tenant died
 
   void take_terms(const LeaseGpu& share);
-  // From now on the tenant may move so many bytes more.
+  // Allows the tenant to move this many more bytes.
   void allow(std::uint32_t direction, Bytes bytes);
 };
 struct SwapQuestion {
@@ -70,7 +70,7 @@ struct SwapTenant {
   std::uint32_t gate_sent = 0, gate_seen = 0;
   std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
   std::optional<gpurota_msg_swap_terms> terms;
-  Bytes may_move;     // of its memory, before long; terms are made for this
+  Bytes may_move;     // likely to move before long; terms are made for this
   Bytes pinned;       // host memory, as its library reports; for display only
   bool here = false;  // turns know it
   bool connected = true;
@@ -90,7 +90,7 @@ struct SwapTenant {
 struct HostPins {
   Bytes pinned;    // as its programs report
   Bytes may_pin;   // by their terms
-  Bytes may_move;  // of its GPU memory, before long
+  Bytes may_move;  // its GPU memory that is likely to move before long
 };
 
 using SwapTenantMap = std::map<TenantId, std::unique_ptr<SwapTenant>>;

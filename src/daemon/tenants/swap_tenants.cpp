@@ -12,7 +12,7 @@ namespace {
 
 // The most open questions of a tenant.
 constexpr std::size_t kMostQuestions = 4096;
-// The most messages that wait for room in a tenant's socket. A tenant for which more would wait
+// The most messages that wait for room in a tenant's socket. A tenant with more waiting messages
 // does not read its socket, and is disconnected.
 constexpr std::size_t kMostOutbox = 4096;
 
@@ -118,8 +118,8 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   if (!believed) return false;
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     Memory& memory = tenant.memory[slot];
-    // The true cost of the contexts is known only to the last daemon, or the message with it was
-    // lost.
+    // The true cost of the contexts is not known: either only the last daemon knew it, or the
+    // message with the cost was lost.
     const Bytes of_contexts =
         memory.contexts > 0 ? believed->memory[slot].wired - memory.wired_before : Bytes();
     if (of_contexts.is_zero()) continue;
@@ -332,7 +332,8 @@ void SwapTenants::on_writable(TenantId id) {
   if (tenant) sessions_->wait_writable(id, false);
 }
 
-// Later, as the sender may be in the middle of a decision of several steps.
+// The connection ends later, because the caller may be in the middle of a decision of several
+// steps.
 void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
   parts_.loop.post([this, id, why] { sessions_->hang_up(id, why); });
 }

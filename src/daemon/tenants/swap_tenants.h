@@ -1,11 +1,11 @@
-// The tenants of swap leases: abi/wire_swap.h on one side, the events and actions of sched/turns.h
-// on the other. State thread only; TenantServer owns the sockets and calls in with what comes over
-// them.
+// The tenants of swap leases: translates the messages of abi/wire_swap.h into events of
+// sched/turns.h, and its actions into messages. State thread only; TenantServer owns the sockets
+// and passes on what comes over them.
 //
 // A tenant is believed only as far as its reports can be true: SwapClaims bounds the memory that it
 // claims, reports of moves are bounded by the orders, and answers by the questions. A message that
-// breaks these rules ends the connection. The process is then counted with what it was last known
-// to have until the driver no longer lists it.
+// breaks these rules ends the connection. Until the driver no longer lists the process, the process
+// then counts with the memory that it was last known to have.
 //
 //   welcome ──► here (SWAP_HERE) ──► disconnected ──► superseded by the same process, or dead
 //                  └ stopped ◄► answers (watched while an order of ours is not carried out)

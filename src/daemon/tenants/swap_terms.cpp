@@ -9,8 +9,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// The amount that a tenant may keep is sent in such steps, so that not every allocation of other
-// tenants changes it.
+// The amount that a tenant may keep is sent in steps of this size, so that not every allocation of
+// other tenants changes it.
 constexpr Bytes kKeptStep = mib(256);
 constexpr Bytes kLeastKept = mib(32);
 
@@ -51,7 +51,7 @@ bool SwapTerms::moves_before_long(const SwapTenant& tenant) const {
   return tenant.makes_way || takes_turns_.at(tenant.lease);
 }
 
-// For a filler, which is evicted for any other lease, all movable memory.
+// All movable memory of a filler counts, because a filler is evicted for any other lease.
 std::map<TenantId, Bytes> SwapTerms::likely_to_move() const {
   const sched::Residency& residency = parts_.turns.turns().residency();
   const sched::LikelyToMove in_turns(residency);
@@ -80,7 +80,8 @@ std::vector<Bytes> SwapTerms::needs_to_pin(const std::vector<const SwapTenant*>&
   return needs;
 }
 
-// First each user's part of what their limit allows, then all users' parts of what the site allows.
+// First divides the limit of each user among the user's tenants, then the budget of the site among
+// all tenants.
 std::map<TenantId, Bytes> SwapTerms::what_tenants_may_pin() const {
   std::map<uid_t, std::vector<const SwapTenant*>> by_user;
   for (const SwapTenant* tenant : connected_) by_user[tenant->uid].push_back(tenant);

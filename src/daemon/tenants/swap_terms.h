@@ -1,5 +1,5 @@
 // The terms that are sent to tenants of swap leases: their present shares of host memory, and
-// turns. Pure; state thread only.
+// whether they take turns. Pure; state thread only.
 //
 // The pinned budget is divided by need, which is the part of a tenant's memory that is likely to
 // move. While memory moves, the shares that were sent stay.

@@ -27,7 +27,7 @@ namespace gpurota::daemon {
 
 struct TenantSession;
 
-// The part of the budgets of its lease's user that a tenant uses.
+// The budgets of the lease's user that a tenant uses.
 struct TenantPlace {
   UserBudgets::Held tenant;
   UserBudgets::Held event;  // its descriptor
@@ -54,7 +54,7 @@ struct Tenant {
   std::optional<std::uint64_t> refused;
   std::vector<Bytes> used_before;  // by slot, before the current sample
 
-  // CONTEXTS that wait for a sample begun after them.
+  // CONTEXTS messages that wait for a sample that begins after their arrival.
   struct Awaiting {
     std::uint32_t slot = 0;
     std::uint32_t seq = 0;
@@ -95,14 +95,14 @@ struct MembersQuestion {
 };
 
 // One CALL connection. The connection becomes a tenant's with a good HELLO. Only TenantSessions
-// makes and destroys one.
+// makes and destroys sessions.
 struct TenantSession {
   UserBudgets::Held descriptor;
   Fd fd;  // empty: it has ended
   ipc::Peer peer;
   ports::EventLoop::SourcePtr source;
   ports::EventLoop::SourcePtr hello_deadline;
-  ports::EventLoop::SourcePtr asking;  // when to check an AUTOMATIC without an answer again
+  ports::EventLoop::SourcePtr asking;  // when to check an unanswered AUTOMATIC again
   Tenant* tenant = nullptr;
   bool queued = false;  // waits for its turn
   // The answer with the lease, to be sent when the changes up to `upto` are on the disk.

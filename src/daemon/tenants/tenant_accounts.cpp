@@ -12,7 +12,7 @@ namespace {
 // small packets). A tenant that always keeps its socket full gets its answer after this many.
 constexpr int kMostBeforeAnswer = 512;
 
-// A hint, bounded by what was granted.
+// The headroom that the tenant reports, bounded by its grants: only a hint.
 Bytes own_slack(const Tenant& tenant, std::size_t slot, const lease::Account& account) {
   if (!tenant.session) return Bytes();
   return std::min(read_use(tenant.shared(), slot).headroom, account.holding(tenant.id).granted);
@@ -41,8 +41,9 @@ bool TenantAccounts::give_back(Tenant& tenant, const gpurota_msg_return& message
   return true;
 }
 
-// A program that frees and then asks uses two sockets. The freed memory is reported on one socket
-// before the question is on the other, and must be counted in the answer.
+// A program of a swap lease reports freed memory on the event socket, and asks on the call socket.
+// The answer must count memory that was freed before the question, so the answer waits until the
+// event socket has been read.
 bool TenantAccounts::ask(Tenant& tenant, const gpurota_msg_query& message) {
   if (message.slot >= tenant.slots.size() || tenant.asked) return false;  // one at a time
   if (!tenant.swap) return query(tenant, message.slot, message.header.seq);
@@ -154,7 +155,8 @@ void TenantAccounts::carry_out(const lease::AddressedGrantActions& actions) {
       auto recall = make_message<gpurota_msg_recall>(GPUROTA_MSG_RECALL,
                                                      std::get<lease::GrantRecall>(action).seq);
       recall.slot = static_cast<std::uint32_t>(*slot);
-      // A full socket means a stopped tenant, which is counted in full when the patience is over.
+      // Ignore an error: a tenant whose socket is full is stopped, and is counted in full when the
+      // time for its answer is over.
       (void)send_message(tenant->event.get(), recall);
     }
   }
@@ -204,7 +206,7 @@ void TenantAccounts::after_sample(const GpuSample& sample, TimePoint taken,
     by_lease[tenant->lease].push_back({id, seen});
   }
   for (const auto& [lease, measurements] : by_lease) {
-    // A tenant that has connected again counted as an outsider until this sample.
+    // Until this sample, a tenant that has connected again was counted as an outsider.
     if (parts_.roster.was_complete(lease, taken)) parts_.grants.release_hold(lease, sample.uuid);
     const auto others = outsiders.find(lease);
     carry_out(parts_.grants.measure(lease, sample.uuid, measurements,

@@ -1,5 +1,5 @@
-// Connects tenants to the grant book: passes on their questions, its decisions, and what NVML
-// shows. State thread only.
+// Connects tenants to the grant book: passes questions of tenants and figures of NVML to the book,
+// and its decisions to the tenants. State thread only.
 #pragma once
 
 #include "daemon/gpus/samples.h"
@@ -42,7 +42,7 @@ class TenantAccounts {
   void carry_out(const lease::AddressedGrantActions& actions);
   // Asks the grant book again at the time that it names.
   void schedule();
-  // Writes to the pages of the lease's tenants what they may have.
+  // Writes the limit and the available memory of the lease to the pages of its tenants.
   void publish(LeaseId lease);
 
   // Call before a sample of `gpu`: stores the use that tenants report.
@@ -56,7 +56,7 @@ class TenantAccounts {
 
  private:
   bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
-  // The headroom of the lease's tenants except `but`, which the lease could recall. If `but` is no
+  // The headroom that could be recalled from the lease's tenants except `but`. If `but` is no
   // tenant, the headroom of all.
   Bytes slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const;
 

@@ -42,7 +42,7 @@ std::uint32_t TenantAdmission::admit(const TenantSession& session, const gpurota
   const std::string_view token(hello.token, sizeof hello.token);
   entry = find_told_lease(parts_.tables, LeaseId{hello.lease}, token);
   if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
-  // The memory of a library without this feature cannot be moved, and is charged by the driver's
+  // A library without this feature cannot move memory, so its process is charged by the driver's
   // figures.
   if (entry->lease.swap() && (hello.features & GPUROTA_FEATURE_SWAP) == 0) {
     return GPUROTA_REFUSED_VERSION;
@@ -73,8 +73,8 @@ Result<TenantPlace> TenantAdmission::place_for(const TenantSession& session,
 }
 
 // A process that has memory under the lease is admitted, whatever the number of tenants. Without
-// admission, it would be counted all the same, and could not be recalled. Its own report is
-// believed until a sample shows its memory.
+// admission, the memory would be counted all the same, but could not be recalled. Before the first
+// sample, the process's own report is believed.
 bool TenantAdmission::comes_back(const Lease& lease, const gpurota_msg_hello& hello,
                                  const ports::ProcessId& process) const {
   bool known = false;

@@ -22,8 +22,8 @@ Result<Message> read_as(std::span<const std::byte> packet) {
   return message;
 }
 
-// Bounds amounts by what a process may have, so that sums do not wrap. Amounts that the daemon sent
-// itself return unchanged.
+// Bounds amounts by what a process may have, so that sums do not wrap. Amounts that a tenant got
+// from the daemon are never larger than that.
 void cut(std::uint64_t& bytes) { bytes = std::min(bytes, kMostSaid.count()); }
 void cut(gpurota_msg_hello& m) {
   for (gpurota_held& held : m.held) cut(held.granted_bytes);

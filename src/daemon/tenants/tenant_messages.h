@@ -25,7 +25,7 @@ Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet);
 // Whether only a tenant of a swap lease sends this message, on its event socket.
 bool is_swap_message(const TenantMessage& message);
 
-// The bytes of a message to be sent, with its header filled in.
+// An empty message to be sent, with its header filled in.
 template <class Message>
 Message make_message(int type, std::uint32_t seq) {
   Message message{};

@@ -12,11 +12,12 @@
 namespace gpurota::daemon {
 namespace {
 
-// All processes have connected to a new daemon after this time.
+// How long all processes take to connect to a new daemon.
 constexpr Duration kAllAreBack = std::chrono::seconds(10);
 // How long one piece of an answer about many processes may take.
 constexpr Duration kPieceOfAnswer = std::chrono::microseconds(500);
-// Ancestors that are looked up in a piece. Finding the owner of a process takes two more reads.
+// How many ancestors are looked up for a piece. Finding the owner of a process takes two more
+// reads.
 constexpr std::size_t kReadsInAPiece = 20;
 
 }  // namespace

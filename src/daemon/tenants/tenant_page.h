@@ -31,8 +31,8 @@ struct TenantUse {
 
 // Fills a fresh page: one slot for each GPU, in the order the lease has them.
 void lay_out_page(gpurota_page& page, std::span<const GpuUuid> gpus);
-// Enters the memory of a tenant that has connected again, until the tenant writes its own report. A
-// sample meanwhile thus does not count all of the tenant's memory as overhead.
+// Enters the memory of a tenant that has connected again, until the tenant writes its own report.
+// Otherwise a sample in between would count all of the tenant's memory as overhead.
 void assume_use(gpurota_page& page, std::size_t slot, Bytes used);
 void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available);
 TenantUse read_use(const gpurota_page& page, std::size_t slot);

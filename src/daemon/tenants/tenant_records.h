@@ -20,8 +20,8 @@ class TenantRecords {
     const LeaseEntry* const entry = tables_.find(lease);
     if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
   }
-  // A process was refused, as its lease or the lease's user has the most processes allowed; `why`
-  // says how many these are.
+  // A process was refused, because its lease or the lease's user has as many processes as allowed.
+  // `why` says how many that is.
   void on_too_many_processes(const Lease& lease, pid_t pid, const std::string& why) {
     recorder_.on_too_many_processes(lease.id, lease.uid, pid, why);
   }

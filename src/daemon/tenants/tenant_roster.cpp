@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kFirstLine = "gpurota tenants 1";
 constexpr const char* kLastLine = "end";
-// Bounds the file: more than the most tenants take.
+// The most that is read of the file. Even the largest number of tenants needs less.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::chrono::milliseconds kBelievedFor = std::chrono::seconds(5);
 

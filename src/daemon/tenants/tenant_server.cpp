@@ -114,7 +114,7 @@ void TenantServer::on_disconnected(Tenant& tenant) {
 
 // A refused connection has not sent a valid HELLO: its time to do so continues.
 void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& message) {
-  sessions_.destroy_ended();  // one of them may be its own last
+  sessions_.destroy_ended();  // one may be the process's earlier session
   const std::uint32_t seq = message.header.seq;
   const LeaseEntry* entry = nullptr;
   if (const std::uint32_t status = admission_.admit(session, message, entry);
@@ -130,7 +130,7 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
     return refuse(session, seq, GPUROTA_REFUSED_BUSY);
   }
   if (!added) {
-    // To the library, this looks like a daemon that is away, so it tries again.
+    // To the library, this looks like a daemon that is away, so the library tries again.
     return sessions_.end(session, "it cannot be admitted: " + added.error().message);
   }
   session.hello_deadline.reset();
@@ -187,7 +187,8 @@ Result<Tenant*> TenantServer::add_tenant(TenantSession& session, const gpurota_m
   parts_.grants.add_tenant(id, entry.lease.id, held);
   supersede_by(*tenant);
   if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.process, held);
-  (void)parts_.leases.add_process(entry.lease.id, session.peer.process);  // the tenant holds it too
+  // Ignore an error: the tenant holds the process too.
+  (void)parts_.leases.add_process(entry.lease.id, session.peer.process);
   session.tenant = tenant.get();
   return &table_.add(std::move(tenant));
 }

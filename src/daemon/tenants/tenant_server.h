@@ -5,8 +5,8 @@
 // breaks the protocol is logged once and disconnected, and is then counted in full until NVML shows
 // that its memory is back.
 //
-// TenantServer handles the life of a tenant, from HELLO until the tenant's memory is back. Messages
-// come from TenantSessions and are passed to the part that each is for.
+// TenantServer handles the life of a tenant, from HELLO until the tenant's memory is back.
+// TenantSessions delivers the messages, and TenantServer passes each to the part that handles it.
 #pragma once
 
 #include "daemon/leases/automatic_leases.h"

@@ -69,7 +69,6 @@ void TenantSessions::welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor
   sessions_.emplace(&added, std::move(session));
 }
 
-// The tenant's end of it.
 Result<Fd> TenantSessions::open_event_socket(Tenant& tenant) {
   GPUROTA_ASSIGN_OR_RETURN(auto pair, ipc::make_socket_pair(SOCK_SEQPACKET));
   tenant.event = std::move(pair.first);

@@ -91,7 +91,7 @@ class TenantSessions final : private DispatchClient<MessageSource> {
   Parts parts_;
   std::map<const TenantSession*, std::unique_ptr<TenantSession>> sessions_;
   std::vector<Ended> ended_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for posted functions
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // tells posted functions if this is gone
   Dispatcher<MessageSource, BurstQueue<MessageSource>> dispatcher_;
   Acceptor acceptor_;
 };

@@ -15,7 +15,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// How often the same trouble is reported: a move that fails is tried again every second.
+// The same trouble is reported at most once in this time unless it is urgent, because a move that
+// fails is tried again every second.
 constexpr Duration kSayAgain = std::chrono::minutes(1);
 
 Bytes machine_memory() {
@@ -106,8 +107,9 @@ void TurnKeeper::refresh() {
     const auto known = applied_.find(uuid);
     if (known != applied_.end() && known->second == wanted) continue;
     if (const auto set = turns_.set_gpu(wanted); !set) {
-      // Slices have the memory already, or the setting comes from the site's configuration. So it
-      // is applied anyway, to later leases; but turns that are still needed are not switched off.
+      // The setting is applied anyway, for later leases: slices have the memory already, or the
+      // site's configuration demands the setting. But turns that are still needed are not switched
+      // off.
       if (wanted.mode == sched::TurnsMode::kOff && known != applied_.end()) {
         wanted.mode = known->second.mode;
       }
@@ -126,7 +128,7 @@ Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) 
   const Bytes promised = slices(gpu.uuid);
   const Bytes needed = need(gpu.uuid).most;
   const GpuSettings before = settings_of(gpu, parts_.config, parts_.states.of(gpu.uuid));
-  // If the leases do not fit under the present setting either, another setting is not refused.
+  // A setting that does not lower the capacity is not refused here, even if the leases do not fit.
   if (settings.capacity < before.capacity && promised + needed > settings.capacity) {
     return fail(
         Code::kLimit,
@@ -375,7 +377,7 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   if (pid > 0) event.pids = {pid};
   parts_.recorder.record(std::move(event));
   if (!trouble.stop || !entry) return;
-  // Later, as the caller may be iterating over the leases.
+  // The lease ends later, because the caller may be iterating over the leases.
   const char* const why = trouble.trouble == sched::Trouble::kUnreachable
                               ? "others needed its memory, and one of its processes stayed stopped"
                               : "it did not give its turn back in time";
@@ -400,7 +402,7 @@ TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
     most = std::max(most, held.movable);
   }
   if (!any) return {};
-  // Memory used without a lease is not counted here: placement counts it by itself.
+  // Memory used without a lease is not counted here, because placement counts it separately.
   const auto outsiders = outsiders_.find(gpu);
   const Bytes unreserved = outsiders == outsiders_.end() ? Bytes() : outsiders->second.unreserved;
   const Bytes wired = memory.wired(*slot) - unreserved - of_fillers;

@@ -1,5 +1,5 @@
-// Keeps which lease has the turn on each GPU. Connects the scheduler of sched/turns.h to the rest
-// of the daemon: settings, leases, the clock, and reports of troubles. State thread only.
+// Keeps track of which lease has the turn on each GPU. Connects the scheduler of sched/turns.h to
+// the rest of the daemon: settings, leases, the clock, and reports of troubles. State thread only.
 //
 // Events come from SwapTenants, which also carries out the actions. TurnKeeper is the one place
 // that knows what slices leave of a GPU for turns, and what turns leave for slices. The state of
@@ -85,7 +85,7 @@ class TurnKeeper final : public TurnNeeds {
   void feed(const sched::Event& event);
   // Memory on the GPU held by processes that turns do not know.
   struct Outsiders {
-    std::map<pid_t, Bytes> of_leases;  // by processes of swap leases, if not tenants
+    std::map<pid_t, Bytes> of_leases;  // by processes of swap leases that are not tenants
     Bytes unreserved;                  // by processes in no lease
 
     Bytes all() const;
