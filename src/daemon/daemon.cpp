@@ -14,14 +14,15 @@
 namespace gpurota::daemon {
 namespace {
 
-// How long a reload waits for the account database. Where the database answers in this time, the
-// new configuration takes effect at once.
+// How long a reload waits for the account database. If the database answers in this time, the new
+// configuration takes effect at once.
 constexpr std::chrono::milliseconds kReloadPatience{50};
 
 }  // namespace
 
-// Each part may refer to the parts above it here. Calls to parts below go through functions, which
-// are called only when all parts exist. Leases, requests and bookings are read in `tables_`.
+// Each part may refer to the parts above it here. A part calls the parts below it through
+// functions, and only when all parts exist. Parts read leases, requests and bookings from
+// `tables_`.
 Daemon::Daemon(World world, config::Loaded config, Places places)
     : world_(std::move(world)),
       site_(std::move(config), places.config_file),
@@ -125,14 +126,15 @@ LeaseHooks Daemon::lease_hooks() {
 // The calls below may end this lease or another one. All consequences of such an end are carried
 // out before the remaining calls.
 void Daemon::publish(const LeaseEntry& entry, bool gone) {
-  // Answers first: a client that is notified below may ask for the lease at once.
+  // The shared answers become stale first, because a client that is notified below may ask for the
+  // lease at once.
   answers_.changed();
   // Before anybody is notified of the lease, its device files can be opened, and container engines
   // find its specification.
   strict_.on_lease_change(entry, gone);
   driver_limits_.on_lease_change(entry, gone);
   cdi_.on_lease_change(entry, gone);
-  // Use that the lease covers stops counting as unreserved before parts below place leases.
+  // GPU use that the lease covers must not count as unreserved when the parts below place leases.
   watch_.on_lease_change(entry, gone);
   // A job gets the reason for the end of its run before it sees the end.
   job_leases_.on_lease_change(entry, gone);
@@ -161,7 +163,8 @@ void Daemon::publish(const LeaseEntry& entry, bool gone) {
 
 void Daemon::publish(const RequestNews& news) {
   const QueueEntry& request = news.request;
-  // The recorder first: a client that is notified may ask for the event at once.
+  // The recorder is notified first, because a client that is notified may ask for the event at
+  // once.
   switch (news.step) {
     case RequestStep::kWaits:
       recorder_.on_request(request);
@@ -180,7 +183,8 @@ void Daemon::publish(const RequestNews& news) {
 }
 
 void Daemon::publish(const BookingNews& news) {
-  // Answers first: a client that is notified below may ask for the booking at once.
+  // The shared answers become stale first, because a client that is notified below may ask for the
+  // booking at once.
   answers_.changed();
   past_bookings_.on_booking(news);
   booking_events_.on_booking(news);

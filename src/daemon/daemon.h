@@ -58,12 +58,12 @@ class Daemon : private Reloading {
         nullptr;  // of the three stores; null: each write is on the disk at once
     std::function<sys::LongestRounds()> longest_rounds = {};  // of the loop; empty: not reported
     // How long ask() waits for the account database, and then for the driver, before it fails.
-    // Without them the daemon must not answer anybody: it would not know which limits apply to
-    // whom, or would report GPUs that it has not seen yet as missing.
+    // Without their answers the daemon must not serve anybody: it would not know which limits apply
+    // to a user, or would report GPUs as missing that it has not seen yet.
     std::chrono::milliseconds patience = std::chrono::minutes(5);
-    std::uint64_t descriptors = 65536;  // how many this process may have
+    std::uint64_t descriptors = 65536;  // file descriptors that this process may have
     ports::ProgramRunner* runner =
-        nullptr;  // of [notify]; null: users get notices on their terminals only
+        nullptr;  // runs the programs of [notify]; null: users get notices on their terminals only
     std::shared_ptr<ports::SeriesStore> series = {};  // empty: figures are lost with the daemon
   };
   struct Places {
@@ -79,8 +79,8 @@ class Daemon : private Reloading {
     std::string gpurota{};          // the command; empty: not found
     std::string fillers{};          // directory of their files
     std::string event_spill{};      // file of events that are not stored yet; empty: none
-    std::string config_file{};      // the main one
-    std::string driver_root{};      // with the driver's dev and proc/driver; empty: "/"
+    std::string config_file{};      // the main file
+    std::string driver_root{};      // folder with the driver's dev and proc/driver; empty: "/"
     std::string device_memory{};    // file of original device ACLs; empty: they are never changed
     std::string driver_limits{};    // file of limits that the driver was given; empty: none
     std::string roster{};           // file of tenants that the last daemon had; empty: none
@@ -97,17 +97,17 @@ class Daemon : private Reloading {
   Result<void> ask();
   // Call after ask(): restores what is stored and opens the sockets. The loop may run afterwards.
   Result<void> start();
-  // Accepts no more connections, answers the calls that have come, then calls `done`: after a
-  // second at the latest.
+  // Accepts no more connections, answers the calls received so far, and calls `done` after a second
+  // at the latest.
   void finish(std::function<void()> done) { end_.begin(std::move(done)); }
   // Reads the configuration again and puts it into effect while everything runs. A configuration
-  // with mistakes changes nothing. Returns and logs the changes, with those that take effect at the
-  // next restart.
+  // with mistakes changes nothing. Returns and logs all changes, including those that take effect
+  // only at the next restart.
   Result<proto::Reload::Reply> reload() override;
   proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) override;
 
  private:
-  // Logs the mistakes of a configuration and makes an error of them.
+  // Logs the mistakes of a configuration and returns them as an error.
   Result<proto::Reload::Reply> refuse(const config::Loaded& loaded) const;
   // The dependencies of each of the larger parts.
   LeaseHooks lease_hooks();
@@ -135,7 +135,7 @@ class Daemon : private Reloading {
   Result<void> open_sockets();
   ipc::ListenOptions listen_options(int type, int passed) const;
   Supervisor::Parts supervisor_parts();
-  // The configuration has changed, or the accounts that the configuration names.
+  // Call when the configuration has changed, or the accounts that the configuration names.
   void on_rules_change();
   void on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links);
   void on_durability(const ports::Durability::News& news);
@@ -148,7 +148,7 @@ class Daemon : private Reloading {
   Places places_;
   UserLog log_;
   UserBudgets budgets_;
-  LeaseTables tables_;  // ends before budgets_, which has its descriptors counted
+  LeaseTables tables_;  // destroyed before budgets_, which counts its descriptors
   Users users_;
   WebSessions
       sessions_;  // outlives control_, whose connections remove their web servers as they end

@@ -216,9 +216,10 @@ Check check_budgets(const std::vector<Examination::Use>& budgets) {
             all.empty() ? std::string("nothing is used") : fmt::format("{}", fmt::join(all, "; ")));
 }
 
-// How many times as long a switch takes where nothing of what moves is pinned as where all is. In
-// between, the time follows the part that is not pinned (bench/RESULTS.md, "How fast do turns
-// switch?": 1.48 s with 1 % pinned, 0.83 s with 69 %, 0.54 s with all).
+// A switch of turns takes this many times as long if none of the memory that moves is pinned as if
+// all of it is. In between, the time grows linearly with the part that is not pinned
+// (bench/RESULTS.md, "How fast do turns switch?": 1.48 s with 1 % pinned, 0.83 s with 69 %, 0.54 s
+// with all).
 constexpr double kUnpinnedFactor = 2.7;
 
 Check check_pins(const HostPins& pins, int leases) {

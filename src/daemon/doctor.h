@@ -54,10 +54,10 @@ struct Examination {
   // The automatic leases that programs get; empty: none.
   std::string automatic;
   bool keeps_free_gpus_for_ever = false;  // keep_free_gpus = "0s"
-  std::string cdi;                        // the CDI files that there are, in words; empty: none
-  std::string cdi_trouble;                // why CDI files are missing; empty: none is
-  // Driver functions that programs got although libgpurota should have a hook for them and has
-  // none.
+  std::string cdi;                        // lists the existing CDI files, in words; empty: none
+  std::string cdi_trouble;                // why CDI files are missing; empty: none are missing
+  // How often programs looked up driver functions that libgpurota should hook but does not, and
+  // which.
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;
   std::set<pid_t> counted{};  // processes in `unhooked`, once each: a process may use several GPUs

@@ -68,7 +68,7 @@ void Health::examine_self(Examination& machine, uid_t viewer) {
   machine.group = parts_.site.config().group;
   machine.config = parts_.site.summary();
   for (const config::Problem& problem : parts_.users.unknown()) {
-    if (!parts_.views.sees_all(viewer, std::nullopt)) break;  // a problem may name others
+    if (!parts_.views.sees_all(viewer, std::nullopt)) break;  // a problem may name other users
     machine.config_warnings.push_back(to_string(problem));
   }
   for (const config::Change& change : parts_.site.pending()) {

@@ -60,8 +60,9 @@ class Health final : public DaemonSelf {
   explicit Health(Parts parts) : parts_(std::move(parts)) {}
 
   void on_start(WallTime now) { since_ = now; }
-  // Checks whether the store can write, unless the last check is more recent than `period`. A full
-  // disk is thus noticed before the next request for a lease, and so is its end.
+  // Checks whether the store can write, unless the last check is more recent than `period`. The
+  // daemon thus notices that the disk is full, or has room again, before the next request for a
+  // lease.
   void check_store(Duration period);
   // `error`: why the last changes may not be on the disk; empty: they are.
   void set_disk_error(const std::optional<Error>& error) { disk_error_ = error; }

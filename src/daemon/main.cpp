@@ -49,12 +49,12 @@
 namespace gpurota::daemon {
 namespace {
 
-// How long to wait for the locks of an earlier daemon. A killed daemon keeps them until the kernel
-// has removed the process, which takes longer if the driver is slow. The wait is too short for a
-// daemon that still serves.
+// How long to wait for the locks of an earlier daemon. A killed daemon keeps its locks until the
+// kernel has removed the process, which takes longer if the driver is slow. If the earlier daemon
+// still serves, the wait fails after this time.
 constexpr std::chrono::milliseconds kPredecessorPatience{2000};
 
-// libgpurota.so beside this program: as installed, else as built.
+// Finds libgpurota.so relative to this program: where it is installed, else where it is built.
 std::string find_preload() {
   char self[4096];
   const ssize_t size = ::readlink("/proc/self/exe", self, sizeof self - 1);
@@ -116,8 +116,8 @@ void end_at_once(int /*signal*/) {
   ::_exit(0);
 }
 
-// The terminate handler. Memory ran out within a change, which cannot be finished: the next daemon
-// continues from the store, which never has half of a change.
+// The terminate handler: memory ran out in the middle of a change, so the change cannot be
+// finished. The next daemon continues from the store, which never has half of a change.
 [[noreturn]] void end_for_want() {
   constexpr std::string_view kText =
       "gpurotad ends: something that it had begun needed more memory than there is; leases stay, "
@@ -132,8 +132,8 @@ std::string driver_root(const Options& options) {
   return root == "/" ? std::string() : root;
 }
 
-// The probe searches for NVML below the driver's root each time that it has none: the driver may be
-// installed later.
+// Whenever the probe has no NVML, it searches for NVML below the driver's root again, because the
+// driver may be installed later.
 std::unique_ptr<ports::GpuProbe> make_probe(const std::string& root) {
   return std::make_unique<nvml::NvmlProbe>([root] {
     return nvml::load_nvml(root.empty() ? ""
@@ -167,8 +167,8 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   return places;
 }
 
-// Publishes libgpurota.so if --publish-library is given. Call with the store open: its lock keeps
-// out another daemon, whose programs would load the library.
+// Publishes libgpurota.so if --publish-library is given. Call with the store open: the store's lock
+// excludes another daemon, whose programs would load the library.
 Result<void> publish(const Options& options, const config::Config& config, Daemon::Places& places) {
   if (!options.publish_library) return {};
   if (config.access.strict) {
@@ -201,7 +201,8 @@ Result<void> check_config(const config::Loaded& loaded, const std::string& file)
   return {};
 }
 
-// Keeps the write-ahead log of the database short: a loss of the log loses what is only there.
+// Keeps the write-ahead log of the database short, because changes that are only in the log are
+// lost with it.
 class StoreSettler {
  public:
   StoreSettler(ports::EventLoop& loop, SteadyStore& store) : loop_(loop), store_(store) { wait(); }

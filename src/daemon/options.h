@@ -20,7 +20,7 @@ struct Options {
   log::Level log_level = log::Level::kInfo;
   bool check_config = false;
   bool restore_devices = false;
-  std::string print;  // then exit; empty: run
+  std::string print;  // text to print before exiting; empty: run
 };
 
 // `words`: argv without argv[0]. kInvalid with what is wrong; never prints.

@@ -1,4 +1,4 @@
-// Ends the daemon on request: accepts no more connections, answers the calls that have come, and
+// Ends the daemon on request: accepts no more connections, answers the calls received so far, and
 // stores for the next daemon which tenants were connected. State thread only.
 #pragma once
 

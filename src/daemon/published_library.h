@@ -1,5 +1,5 @@
-// Copies libgpurota.so to where programs outside the container find it: a gpurotad in a container
-// has its own copy in the container's file system.
+// Copies libgpurota.so out of the container in which gpurotad runs, because programs outside cannot
+// load the copy in the container's file system.
 #pragma once
 
 #include "base/result.h"

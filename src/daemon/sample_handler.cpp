@@ -135,9 +135,11 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   parts_.recorder.on_use(gpu, shares.used, loads);
   parts_.series.on_sample(gpu, shares.used, std::move(loads));
   parts_.jobs.on_use(gpu, shares.used);
-  // A GPU with MIG lists the processes of all its instances: each is watched on its instance.
+  // A GPU in MIG mode lists the processes of all its instances, but each process is watched on its
+  // own instance.
   if (!entry->info.mig_enabled) parts_.watch.on_sample(reading);
-  // After the watch: a finding needs the lease that it is about.
+  // Leases may end only after the watch has run, because a finding needs the lease that it is
+  // about.
   parts_.leases.check_endings();
   parts_.fillers.on_sample(gpu, parts_.watch.has_foreign(reading), shares.used);
 }
@@ -173,7 +175,7 @@ bool SampleHandler::wants_process_loads(const GpuUuid& gpu) const {
 void SampleHandler::on_figures(const GpuUuid& gpu, GpuFigures figures) {
   GpuEntry* const entry = parts_.gpus.find(gpu);
   if (!entry) return;
-  // The loads of processes are kept until they are read again, as long as they are wanted.
+  // While the loads of processes are wanted, the last loads stay until new loads are read.
   if (!figures.processes && wants_process_loads(gpu)) {
     figures.processes = std::move(entry->figures.processes);
   }

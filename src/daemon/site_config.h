@@ -31,16 +31,16 @@ class SiteConfig {
     return config::named_accounts(files_, ::geteuid());
   }
 
-  // Puts `loaded` into effect, which must have no mistakes. Settings that take a restart stay as
-  // they are. Returns all changes, with those that wait for the restart.
+  // Puts `loaded`, which must have no mistakes, into effect. Settings that need a restart stay as
+  // they are. Returns all changes, including those that wait for the restart.
   std::vector<config::Change> take_over(config::Loaded loaded);
   // Changes in the files that take effect at the next restart.
   std::vector<config::Change> pending() const;
   // "/etc/gpurota/gpurota.toml and 2 drop-ins".
   std::string summary() const;
 
-  // All settings, with those that administrators have set of GPUs. Without `everything`, settings
-  // that name users other than `viewer` are left out, and counted.
+  // All settings, including those that administrators have set for GPUs. Without `everything`,
+  // settings that name users other than `viewer` are left out, and counted.
   proto::ShowConfig::Reply show(const GpuTable& gpus, const GpuStates& states, bool everything,
                                 const std::string& viewer) const;
 

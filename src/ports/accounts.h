@@ -17,7 +17,7 @@ namespace gpurota::ports {
 
 struct Group {
   gid_t gid = 0;
-  std::string name;  // the number where the group has none
+  std::string name;  // the gid if the group has no name
 };
 struct Account {
   std::string name;
@@ -35,7 +35,7 @@ class Accounts {
   virtual std::vector<std::string> read_user_names() { return {}; }
   virtual std::vector<std::string> read_group_names() { return {}; }
   virtual Result<Account> read_account(uid_t uid) = 0;
-  // The account that has this number among its subordinate ids; nothing: no account has.
+  // The account that has this number among its subordinate ids; nothing: there is none.
   virtual std::optional<uid_t> read_subordinate_owner(uid_t /*uid*/) { return std::nullopt; }
 };
 

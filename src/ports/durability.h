@@ -2,8 +2,8 @@
 //
 // A change is in the store when the call that makes it returns: a kill -9 of the daemon does not
 // lose the change. A loss of power may lose the change until the disk has it. The state thread does
-// not wait for the disk. The client that asked for the change is told that it is done once the disk
-// has it. State thread only.
+// not wait for the disk. The client that asked for the change gets its answer once the disk has the
+// change. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -29,9 +29,10 @@ class Durability {
   virtual std::uint64_t told() const = 0;
   // False while a worker moves the store's log into its database, which happens each minute. A
   // change that is made meanwhile is only in memory, and reads fail, so a caller that can wait
-  // should. on_news() reports when is_open() is true again.
+  // should wait. on_news() reports when is_open() is true again.
   virtual bool is_open() const = 0;
-  // Sets the only listener; an empty one removes it. Never called from within a change.
+  // Sets the only listener; an empty function removes it. The listener is never called from within
+  // a change.
   virtual void on_news(std::function<void(const News&)> listener) = 0;
 };
 

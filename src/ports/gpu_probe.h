@@ -1,4 +1,4 @@
-// The truth about GPUs: NVML in production, a fake in tests.
+// The state of GPUs as the driver reports it: NVML in production, a fake in tests.
 //
 // Blocking: called on worker threads (a failing GPU may make the driver hang), never on the state
 // thread. One call at a time per object.
@@ -39,9 +39,10 @@ class GpuProbe {
   virtual Result<DriverInfo> read_driver() = 0;
   // All GPUs in PCI order; a GPU in MIG mode is followed by its instances.
   virtual Result<std::vector<GpuInfo>> read_gpus() = 0;
-  // How close each two of `gpus` are; MIG instances are left out. Empty: the driver does not tell.
+  // How close any two of `gpus` are; MIG instances are left out. Empty: the driver does not report
+  // it.
   virtual std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) = 0;
-  // A failing GPU is a sample with `error` set, not an error of the call.
+  // For a failing GPU, the sample has `error` set.
   virtual GpuSample read_sample(const GpuInfo& gpu) = 0;
   // Takes longer than a sample: call it at most about once a second. With `processes` a call takes
   // 3 ms of processor time (on an H100), so make such calls less often. For a GPU that fails,
@@ -55,8 +56,9 @@ class GpuProbe {
     std::string value;
   };
   virtual std::vector<Setting> read_settings(const GpuInfo& gpu) = 0;
-  // The driver's limits of a control group, by its directory. kUnavailable: this driver, or this
-  // GPU, has no such limits; kGone: the group is gone, or takes no limit; kDenied: not permitted.
+  // The driver's limits of the control group whose directory is `group`. kUnavailable: this driver,
+  // or this GPU, has no such limits; kGone: the group is gone, or takes no limit; kDenied: not
+  // permitted.
   virtual Result<MemoryLimits> read_memory_limits(const GpuInfo& gpu, const std::string& group) = 0;
   // Replaces the group's limits. Empty: removes them. Errors as above.
   virtual Result<void> set_memory_limit(const GpuInfo& gpu, const std::string& group,

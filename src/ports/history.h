@@ -1,8 +1,8 @@
 // The stored history: events, and usage of each user. SQLite in production.
 //
-// Called on the state thread. Written in batches, each one transaction (as in ports/store.h). Until
-// a batch is written, the caller keeps its events elsewhere, because a kill -9 would lose them
-// (daemon/history/event_spill.h).
+// Called on the state thread. Written in batches, each in one transaction (as in ports/store.h).
+// Until a batch is written, the caller keeps its events elsewhere, because a kill -9 would lose
+// them (daemon/history/event_spill.h).
 #pragma once
 
 #include "base/bytes.h"
@@ -55,8 +55,9 @@ struct StoredUsage {
   // Counted only while the driver reports the lease's load.
   std::uint64_t busy_ms = 0;
   std::uint64_t idle_ms = 0;
-  // For a row merged from several leases: how many leases had this GPU, and how many of these
-  // leases no other row counts.
+  // For a row merged from several leases. `merged`: how many leases had this GPU. `merged_first`:
+  // how many of these leases this row counts in sums over all GPUs, where each lease counts in one
+  // row only.
   std::uint64_t merged = 0;
   std::uint64_t merged_first = 0;
   bool operator==(const StoredUsage&) const = default;
@@ -64,7 +65,7 @@ struct StoredUsage {
 
 enum class UsageBy { kUser, kGroup, kNote, kGpu, kKind };
 
-// A sum over what one user did under one key (kUser: the key is empty).
+// The sum of one user's usage under one key (kUser: the key is empty).
 struct UsageSum {
   uid_t uid = 0;
   std::string key;
@@ -74,9 +75,8 @@ struct UsageSum {
   bool operator==(const UsageSum&) const = default;
 };
 
-// Rows to be merged: about `most` rows of this user's next leases after `after` that have ended.
-// Rows of leases that began and ended in the same span of time become one for each GPU, kind and
-// group.
+// Rows to be merged: about `most` rows, of this user's ended leases that follow `after`. Rows of
+// leases that began and ended in the same span of time become one for each GPU, kind and group.
 struct UsageMerge {
   uid_t uid = 0;
   WallTime::duration span{};
@@ -99,7 +99,7 @@ struct StoredPastBooking {
   uid_t uid = 0;
   WallTime from;
   WallTime until;
-  std::uint64_t gpu_millionths = 0;  // in millionths of a GPU: a slice counts as its part of one
+  std::uint64_t gpu_millionths = 0;  // in millionths of a GPU: a slice counts as its part
   bool operator==(const StoredPastBooking&) const = default;
 };
 
@@ -131,7 +131,8 @@ class History {
   // How many rows a user has.
   virtual Result<std::size_t> count_usage(uid_t uid) = 0;
   virtual Result<MergedUsage> merge_usage(const UsageMerge& merge) = 0;
-  // Removes usage that ended before `before`, at most `most` rows. Whether there may be more.
+  // Removes usage that ended before `before`, at most `most` rows. Returns whether there may be
+  // more.
   virtual Result<bool> prune_usage(WallTime before, std::size_t most) = 0;
 };
 

@@ -12,7 +12,7 @@ namespace gpurota::ports {
 // lists at this moment, for what a tenant reports, and for people.
 struct ProcessId {
   pid_t pid = 0;                  // 0: none that is visible to us
-  std::uint64_t start_ticks = 0;  // since boot, as /proc tells; 0: not known
+  std::uint64_t start_ticks = 0;  // since boot, as /proc reports; 0: not known
   bool operator==(const ProcessId&) const = default;
 };
 

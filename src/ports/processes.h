@@ -4,9 +4,9 @@
 // Called on the state thread; every call returns within microseconds to a few milliseconds,
 // whatever the processes do. So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps,
 // pagemap or mem. The kernel reads these files under the lock of the address space, or opens them
-// under the lock of execve (fs/proc/base.c, task_mmu.c). The former lock is held while a file of a
-// slow file system is mapped. stat, status, children, comm (array.c), cgroup, ns/user
-// (namespaces.c) and the link exe (get_mm_exe_file, RCU) need neither lock.
+// under the lock of execve (fs/proc/base.c, task_mmu.c). The lock of the address space is held
+// while a file of a slow file system is mapped. stat, status, children, comm (array.c), cgroup,
+// ns/user (namespaces.c) and the link exe (get_mm_exe_file, RCU) need neither lock.
 #pragma once
 
 #include "base/bytes.h"
@@ -56,7 +56,7 @@ class Processes {
   // known or hidden (hidepid); kLimit if there is no descriptor for it.
   virtual Result<HandlePtr> open(const ProcessId& process) = 0;
   // open() calls the admission for each handle, with the process's real user, and keeps the result
-  // with the handle. open() returns an error of the admission.
+  // with the handle. If the admission fails, open() returns its error.
   using Admission = std::function<Result<std::shared_ptr<void>>(uid_t)>;
   virtual void set_admission(Admission /*admission*/) {}
   // Calls back once when the process dies (soon, if it is dead already). Several callbacks may be
@@ -67,13 +67,14 @@ class Processes {
   virtual Result<ProcessInfo> read_info(pid_t pid) = 0;  // kGone, kDenied (hidepid)
   // The child that `parent` knows as `number`. If `parent` is in a pid namespace of its own, our
   // pid of the child differs; then only the newest children of the parent's first thread are found.
-  // If `parent` is in our namespace, the result is `number`, child or not. kGone: there is none.
+  // If `parent` is in our namespace, the result is `number`, whether that is a child or not. kGone:
+  // there is none.
   virtual Result<pid_t> child_called(const ProcessId& parent, pid_t number) = 0;
   // Whether the process cannot run: stopped by a signal or a debugger, or in a frozen control
   // group.
   virtual bool is_stopped(pid_t pid) = 0;
-  // Host memory that the process shares with no other, in RAM or swapped out, as the kernel counts
-  // it: a little late. kGone, kDenied (hidepid).
+  // Host memory that the process shares with no other, in RAM or swapped out. The kernel updates
+  // this count a little late. kGone, kDenied (hidepid).
   virtual Result<Bytes> private_memory(pid_t pid) = 0;
   // Whether the process handles the signal, or blocks it and may take it later; false also if that
   // cannot be told.
@@ -84,16 +85,17 @@ class Processes {
   virtual Result<std::vector<std::string>> command_of(pid_t pid) = 0;
   // Grows whenever command_of() would return something else than before for some process.
   virtual std::uint64_t changes() const = 0;
-  // A snapshot of all processes, for ancestry; an error rather than only some of them.
+  // A snapshot of all processes, for ancestry: either all of them or an error.
   virtual Result<std::vector<ProcessInfo>> read_all() = 0;
   virtual std::string boot_id() = 0;
   // "alice"; the number where there is no such account, and until a slow name service has answered.
   virtual std::string user_name(uid_t uid) = 0;
-  // The account whose subordinate id this is (subuid(5)). Any other uid is returned as it is, as is
-  // any uid until a slow name service has answered.
+  // If `uid` is a subordinate id (subuid(5)), the account that owns it, else `uid` itself. Until a
+  // slow name service has answered, every uid is returned as it is.
   virtual uid_t account_of(uid_t uid) { return uid; }
-  // The user who made the outermost user namespace below ours that a process is in: any user inside
-  // is this user outside. Nothing: the process is in our namespace, or that cannot be told.
+  // The user who made the outermost user namespace below ours that a process is in. Outside, the
+  // process belongs to this user, whatever its uid inside. Nothing: the process is in our
+  // namespace, or that cannot be told.
   virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }
   // The path of the program that a process runs, also where an upgrade has replaced it since; empty
   // if it cannot be told.

@@ -11,7 +11,7 @@
 namespace gpurota::ports {
 
 struct Program {
-  std::vector<std::string> argv;  // argv[0] is an absolute path; no shell sees them
+  std::vector<std::string> argv;  // argv[0] is an absolute path; run without a shell
   std::string input;              // all of its standard input
   std::string user;               // the user that runs it, by name, if we are root; else our own
   Duration time_limit{};          // it is killed after this time
@@ -31,8 +31,8 @@ struct ProgramEnd {
 class ProgramRunner {
  public:
   virtual ~ProgramRunner() = default;
-  // Returns at once. `done` is called once, on the loop and never from within run(); not at all if
-  // this is destroyed first, which kills what still runs.
+  // Returns at once. `done` is called once, on the loop and never from within run(). The destructor
+  // kills programs that still run, and their `done` is not called.
   virtual void run(const Program& program, std::function<void(const ProgramEnd&)> done) = 0;
 };
 

@@ -2,7 +2,8 @@
 // production.
 //
 // Called on the state thread. Each call is one transaction. Once a call has returned success, a
-// kill -9 does not lose its change; ports/durability.h tells when a loss of power does not either.
+// kill -9 does not lose its change; ports/durability.h reports when the change survives a loss of
+// power, too.
 #pragma once
 
 #include "base/bytes.h"
@@ -27,7 +28,7 @@ inline const char* to_string(ProgramKind kind) {
 struct StoredProgram {
   std::uint64_t id = 0;  // grows; never given twice within a kind
   uid_t uid = 0;
-  std::string user;  // its name when the program was added
+  std::string user;  // the user's name when the program was added
   std::string spec;  // name, command, workdir, environment, …: a record of jobs/record.h
   bool operator==(const StoredProgram&) const = default;
 };
@@ -71,7 +72,7 @@ class ProgramStore {
   // In the order they were added.
   virtual Result<std::vector<StoredJob>> load_jobs() = 0;
   virtual Result<std::vector<StoredFiller>> load_fillers() = 0;
-  // Inserts or replaces all of them or none.
+  // Inserts or replaces all of the jobs or none.
   virtual Result<void> save_jobs(const std::vector<StoredJob>& jobs) = 0;
   // `anew`: the items that the job already has are removed first.
   virtual Result<void> save_items(std::uint64_t job, const std::vector<StoredItem>& items,

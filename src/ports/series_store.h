@@ -1,5 +1,5 @@
-// Keeps the rings of figures over time (src/series) beyond the daemon. SQLite in production, a file
-// of its own: damage to the file never affects leases.
+// Stores the rings of figures over time (src/series), so that they outlive the daemon. SQLite in
+// production, in a file of its own, so that damage to the file never affects leases.
 //
 // Blocking: called on a worker thread, one call at a time, never on the state thread.
 #pragma once
@@ -20,10 +20,10 @@ struct LoadedSeries {
 class SeriesStore {
  public:
   virtual ~SeriesStore() = default;
-  // Opens the store. Call first, and again after it has failed.
+  // Opens the store. Call first, and again after any call has failed.
   virtual Result<LoadedSeries> load() = 0;
-  // Saves all rows or none. Each row replaces the row of one round ago at the same place in its
-  // ring.
+  // Saves all rows or none. Each row replaces the row that was stored at the same place of its ring
+  // one round before.
   virtual Result<void> save(const std::vector<SeriesRow>& rows) = 0;
 };
 

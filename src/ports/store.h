@@ -1,7 +1,8 @@
 // State that outlives the daemon. SQLite in production (also `:memory:` in tests).
 //
 // Called on the state thread. Each call is one transaction. Once a call has returned success, a
-// kill -9 does not lose its change; ports/durability.h tells when a loss of power does not either.
+// kill -9 does not lose its change; ports/durability.h reports when the change survives a loss of
+// power, too.
 #pragma once
 
 #include "base/bytes.h"
@@ -31,7 +32,7 @@ struct StoredGpu {
 
 struct StoredContainer {
   uid_t uid = 0;
-  std::string group;  // its control group by the absolute path
+  std::string group;  // the absolute path of its control group
 
   friend bool operator==(const StoredContainer&, const StoredContainer&) = default;
 };
@@ -58,7 +59,7 @@ struct StoredLease {
   std::optional<ProcessId> main;    // the command's first process
   std::string cgroup;               // absolute path, or empty
   std::vector<StoredContainer> containers;
-  bool subreaper = false;  // what the holder said of itself at the start
+  bool subreaper = false;  // the holder reported at its start that it is one
   std::string boot_id;     // of the boot in which holder and main are meaningful
   bool ending = false;
   std::optional<WallTime> ends{};  // its enforced end
@@ -66,12 +67,12 @@ struct StoredLease {
   std::string ticket{};            // of the request it was made for; empty: none waited for it
   std::vector<StoredCommand> commands{};
   int priority = 0;
-  std::optional<std::chrono::milliseconds> quantum{};  // of its turns; zero: by the cost of moving
+  std::optional<std::chrono::milliseconds> quantum{};  // zero: chosen by the cost of moving
   std::string name{};                                  // what its owner calls it; empty: nothing
   std::optional<RequestId> booking{};                  // the booking it was before it began
-  std::optional<WallTime> unused_since{};  // of a booking that nobody has used: its begin
+  std::optional<WallTime> unused_since{};              // when its booking began; empty: it is used
   EndWarning warning{};
-  std::optional<WallTime> leaves{};  // for a booking, at the earliest; as in Lease
+  std::optional<WallTime> leaves{};  // when it leaves for a booking, at the earliest
   bool warned = false;
   bool operator==(const StoredLease&) const = default;
 };
@@ -107,7 +108,7 @@ struct StoredRequest {
   std::vector<GpuUuid> kept{};       // the GPUs that are kept for it
   std::optional<WallTime> placed{};  // when `kept` was chosen; empty: with the booking
   bool on_time = false;              // leases without a stated end leave when it begins
-  bool used = false;                 // its owner has asked for it, so those leases leave
+  bool used = false;                 // its owner asked for it: leases without a stated end leave
   // For a request that waits: how long plans for other requests have kept it waiting, and how long
   // its own plan has been protected (lease/keeping.h).
   std::chrono::milliseconds blocked{};
@@ -134,7 +135,7 @@ struct StoredBaseline {
   bool operator==(const StoredBaseline&) const = default;
 };
 
-// The stored state of a GPU beyond the driver's.
+// The stored state of a GPU, in addition to the state that the driver reports.
 struct StoredGpuState {
   GpuUuid uuid;
   bool draining = false;
@@ -143,10 +144,10 @@ struct StoredGpuState {
   std::optional<uid_t> last_user;
   // Settings by an administrator while the daemon ran; empty: as the configuration says.
   std::optional<SizeSpec> capacity{};
-  std::optional<std::chrono::milliseconds> quantum{};  // zero: from the cost of moving
+  std::optional<std::chrono::milliseconds> quantum{};  // zero: chosen by the cost of moving
   std::string turns{};                                 // "auto", "on", "off"
-  Bytes context_cost{};              // what a context was seen to take; zero: never seen
-  std::string context_driver{};      // the driver's version at that time
+  Bytes context_cost{};                                // memory of a context; zero: never measured
+  std::string context_driver{};                        // the driver's version at that time
   std::chrono::milliseconds kept{};  // how long plans have kept requests from it (keeping.h)
   std::vector<StoredAge> ages{};
   std::optional<StoredBaseline> baseline{};  // empty: never measured
@@ -160,14 +161,14 @@ class Store {
   virtual Result<std::vector<StoredLease>> load_leases() = 0;
   virtual Result<void> save_lease(const StoredLease& lease) = 0;  // inserts or replaces
   virtual Result<void> remove_lease(LeaseId id) = 0;
-  // Never returns the same id twice in the life of the store, removed leases included.
+  // Never returns an id twice in the life of the store, not even that of a removed lease.
   virtual Result<LeaseId> next_lease_id() = 0;
 
   virtual Result<std::vector<StoredRequest>> load_requests() = 0;  // the oldest first
   virtual Result<void> save_request(const StoredRequest& request) = 0;
   virtual Result<void> remove_request(RequestId id) = 0;
   virtual Result<RequestId> next_request_id() = 0;  // as next_lease_id
-  // The request becomes the lease: both or neither.
+  // Removes the request and inserts its lease: both or neither.
   virtual Result<void> grant_request(RequestId id, const StoredLease& lease) = 0;
 
   virtual Result<std::vector<StoredGpuState>> load_gpus() = 0;

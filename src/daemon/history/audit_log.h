@@ -4,8 +4,8 @@
 //   STATE_DIR/audit/1000.jsonl      and 1000.jsonl.1, the older records
 //   STATE_DIR/audit/daemon.jsonl    actions of gpurotad itself
 //
-// A file for each user, so that what one user does never pushes out what others did. Every line
-// begins with its time: `sort` merges them. No line has text from users.
+// Each user has a file, so that the actions of one user never push out the records of others. Every
+// line begins with its time, so that `sort` merges the files. No line has text from users.
 #pragma once
 
 #include "base/bytes.h"
@@ -29,9 +29,9 @@ struct AuditRecord {
   std::optional<LeaseId> lease;
   std::string_view operation;  // one of our words: "Acquire", "stopped", …
   std::optional<Bytes> bytes;
-  std::string_view error_code;  // empty: it was done
+  std::string_view error_code;  // empty: the operation succeeded
   std::uint64_t count = 1;
-  std::optional<std::uint32_t> session{};  // of the web page, if it asked
+  std::optional<std::uint32_t> session{};  // of the web page, if the call came from there
 };
 
 // One line with its newline.
@@ -42,7 +42,7 @@ class AuditLog {
   // Makes the directory (0700). `budget`: the most that is kept for each user.
   static Result<AuditLog> open(const std::string& directory, Bytes budget);
 
-  // An error leaves the log as it was; the next record is tried again.
+  // An error leaves the log as it was; the next call tries to write again.
   Result<void> write(const AuditRecord& record, WallTime time);
 
  private:

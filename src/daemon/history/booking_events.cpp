@@ -43,7 +43,7 @@ void BookingEvents::on_booking(const BookingNews& news) {
     case BookingStep::kSoon:
     case BookingStep::kReady:
     case BookingStep::kTrouble:
-      return;  // a state, and only for its user
+      return;  // states of the booking, which only its user sees
   }
   recorder_.record(std::move(event));
 }

@@ -41,7 +41,7 @@ void DiskWaits::settle() {
   begin_soon();
 }
 
-// Later, so that all changes of a call share a wait.
+// Begins in a later round of the loop, so that all changes of a call share a wait.
 void DiskWaits::begin_soon() {
   if (posted_ || running_.valid()) return;
   posted_ = true;
@@ -83,7 +83,7 @@ void DiskWaits::finish(bool settled, std::uint64_t upto, const Result<void>& don
   settling_ = false;
   if (settled) (void)catch_up();  // begin() reports what cannot be written now
   if (settled && !done) {
-    // The daemon also tries to write by itself, and reports an error if that fails.
+    // Not reported as an error here: the daemon's own check of the store reports it.
     log::debug("the state cannot be settled now, trying again", {{"error", done.error().message}});
     tell(told_, std::nullopt);  // the store is open again
   } else if (!done) {

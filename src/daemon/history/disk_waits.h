@@ -1,4 +1,5 @@
-// Waits for the disk on behalf of the store. For the state thread, which never waits itself.
+// Waits for the disk on behalf of the store, so that the state thread never waits. State thread
+// only.
 //
 // A worker waits until the changes are on the disk. All changes during a wait share the next wait
 // (group commit). Each minute the store is settled, which takes several waits. Only the worker may
@@ -35,9 +36,10 @@ class DiskWaits final : public ports::Durability {
   void keep(Change change);
   // Makes the changes that were kept. Call before any other change.
   Result<void> catch_up();
-  // store::SqliteStore::settle, as soon as nothing else waits for the disk.
+  // Calls store::SqliteStore::settle() as soon as nothing else waits for the disk.
   void settle();
-  // The last number of each kind that has been given, for use while the store is not open.
+  // The last number given to a lease, a request, a job and a filler, for use while the store is not
+  // open.
   store::SqliteStore::Numbers& numbers() { return numbers_; }
 
   std::uint64_t made() const override { return made_; }

@@ -53,7 +53,7 @@ EventCursor::Batch EventCursor::next(std::size_t most,
        ++it, ++looked_at) {
     steps::add(steps::Kind::kEntries);
     const auto& [id, event] = *it;
-    // Numbers without an event: discarded before this reader came to them.
+    // The events of a gap in the numbers were discarded before this reader came to them.
     const std::uint64_t expected = std::max(at_, from_) + 1;
     if (id > expected) batch.missed += id - expected;
     at_ = id;

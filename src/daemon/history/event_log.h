@@ -1,7 +1,7 @@
 // The events that are still known, newest last. State thread only.
 //
-// Bounded. When it is full, the user with the most events loses the oldest, so that one who makes
-// and releases leases in a loop pushes out only what that user did.
+// Bounded. When the log is full, the user with the most events loses the oldest. A user who makes
+// and releases leases in a loop thus pushes out only their own events.
 #pragma once
 
 #include "ports/history.h"
@@ -42,13 +42,14 @@ class EventLog {
   std::map<Owner, std::deque<std::uint64_t>> by_owner_;
 };
 
-// Where a reader is. The reader takes batches as fast as it can; the log does not wait for it.
+// The position of a reader in the log. The reader takes batches as fast as it can; the log does not
+// wait for it.
 class EventCursor {
  public:
   // Begins with the oldest event. Events that are discarded from now on count as missed.
   explicit EventCursor(const EventLog& log) : log_(log), from_(log.last_id()) {}
-  // Continues after the event `after`; events discarded since then count as missed. If `after` was
-  // never given (the store is a new one), begins with the oldest event.
+  // Continues after the event `after`; events discarded since then count as missed. If no event has
+  // had the number `after` (the store is a new one), begins with the oldest event.
   EventCursor(const EventLog& log, std::uint64_t after) : EventCursor(log) {
     if (after <= log.last_id()) from_ = at_ = after;
   }

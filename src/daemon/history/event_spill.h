@@ -1,8 +1,8 @@
 // A file for events that are neither shown to anybody nor in the store yet, so that they survive a
 // kill -9 of the daemon. The file is in the state directory, and is appended to without waiting for
 // the disk. The store has each event within a tenth of a second, and then the file is emptied. An
-// event thus costs a system call, while its own transaction would cost a write to the disk. A power
-// cut loses these events, as it always does. For the recorder; state thread only.
+// event thus costs a system call, while its own transaction would cost a write to the disk. A loss
+// of power loses these events, with or without the file. For the recorder; state thread only.
 #pragma once
 
 #include "base/fd.h"

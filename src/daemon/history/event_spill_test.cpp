@@ -72,7 +72,8 @@ class SpilledEventsTest : public FakeWorldTest {
     for (const auto& event : history.events) all.push_back(event.message);
     return all;
   }
-  // Starts the next daemon with what the last one left. Returns how many events it knows at once.
+  // Starts the next daemon with what the last one left. Returns how many events that daemon knows
+  // from the start.
   std::uint64_t begin_again(FakeHistory& history, const std::string& spill) {
     Recorder next(parts(history, spill));
     EXPECT_TRUE(next.start({}));

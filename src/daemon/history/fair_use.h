@@ -1,8 +1,8 @@
 // Recent use of each user, as the order of the queue counts it (docs/design/fair-share.md). State
 // thread only.
 //
-// Nothing is stored for this. The sums are made once, in pieces, from the usage in the history, and
-// continued with what leases use from then on. Until the sums are complete, the queue is in the
+// The sums are not stored: they are computed once, in pieces, from the usage in the history, and
+// from then on updated with the use by leases. Until the sums are complete, the queue is in the
 // order of arrival.
 #pragma once
 

@@ -13,8 +13,9 @@
 namespace gpurota::daemon {
 
 // The load by each lease of the GPU, in percent; empty: unknown. `owners`: the lease of each
-// process there that has one. If all processes belong to one lease, its load is the GPU's. Else the
-// GPU's load is divided in proportion to the loads of the processes when these were last read.
+// process on the GPU that has a lease. If all processes belong to one lease, its load is the GPU's.
+// Else the GPU's load is divided in proportion to the loads of the processes when these were last
+// read.
 std::optional<std::map<LeaseId, int>> lease_loads(const GpuEntry& gpu,
                                                   const std::map<LeaseId, LeaseEntry>& leases,
                                                   const std::map<pid_t, LeaseId>& owners);

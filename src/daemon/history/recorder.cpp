@@ -203,8 +203,8 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   const std::string share = describe_share(lease, parts_.gpus);
   if (made) {
     tell(entry, EventType::kLeaseMade, "made: " + share);
-    // The lease has its own audit record: the record of a call says less, as the client may have
-    // waited, or a policy may have made the lease.
+    // The lease gets an audit record of its own, because the record of a call is not enough: the
+    // client may have had to wait for the lease, or a policy may have made it.
     AuditRecord record = audit_of(lease, "lease_made");
     if (entry.holder) record.pid = entry.holder->pid();
     audit(record);
@@ -313,7 +313,6 @@ void Recorder::on_call(const Who& who, std::string_view method, std::optional<Le
   }
 }
 
-// Empty: a similar refusal has been recorded, and this one is only counted.
 std::optional<Recorder::Event> Recorder::deny(LeaseId lease, uid_t uid, pid_t pid,
                                               const char* operation, std::optional<Bytes> asked) {
   constexpr const char* kCode = "LimitExceeded";
@@ -356,7 +355,7 @@ void Recorder::on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const 
   record(std::move(*event));
 }
 
-// Records repeated refusals, in one line each.
+// Records the repeated refusals that were only counted, in one record for each kind.
 void Recorder::tell_denials() {
   const TimePoint time = parts_.loop.now();
   for (const bool grant : {false, true}) {
@@ -431,8 +430,8 @@ void Recorder::write(bool all_usage) {
   }
 }
 
-// Events that cannot be stored are tried again with the next events, and followers do not wait for
-// that. Usage that has not ended continues to be counted, and is written with the next events.
+// Events that cannot be stored are tried again with the next events, but followers get them now.
+// Usage that has not ended continues to be counted, and is written with the next events.
 void Recorder::write_batch() {
   // Wait until the store is open: meanwhile the events are only in the spill.
   if (!closing_ && parts_.durability && !parts_.durability->is_open()) return;
@@ -482,7 +481,7 @@ void Recorder::on_durability(const ports::Durability::News& news) {
   if (!batch_.empty()) schedule(kEventDelay);
 }
 
-// Not at every call, as storing is a write.
+// Does not store at every call, because storing is a write to the database.
 void Recorder::store_usage() {
   if (parts_.loop.now() - usage_written_ >= kFresh || closed_usage_) write(true);
 }

@@ -83,7 +83,7 @@ class Recorder final {
   void audit(const AuditRecord& record);
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
-  // The GPUs are known now, and so is the part of them that each lease has.
+  // Call when the GPUs are found. The part of a GPU that each lease has is unknown until then.
   void on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases);
   void on_request(const QueueEntry& entry);  // the request waits; recorded once
   void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
@@ -102,15 +102,15 @@ class Recorder final {
   // A process was refused; `why` names the limit that is reached.
   void on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
   // The use of leases on this GPU in the last sample; leases that are not named used nothing.
-  // `loads`: how busy they keep it (lease_loads.h).
+  // `loads`: how busy the leases keep the GPU (lease_loads.h).
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used,
               const std::optional<std::map<LeaseId, int>>& loads = std::nullopt);
 
   const EventLog& events() const { return events_; }
-  // Events since the daemon started, with those that the log has discarded.
+  // Events since the daemon started, including those that the log has discarded.
   const std::map<proto::EventType, std::uint64_t>& counts() const { return counts_; }
   proto::Waits waits() const { return waits_.get(); }
-  // Stores usage that has not ended, as of now or a moment ago; call it before usage is read.
+  // Stores the usage of all leases, up to now or a moment ago. Call before usage is read.
   void store_usage();
   UsageReader read_usage() { return {parts_.history, readers_}; }
   // The usage of the current leases, up to now.
@@ -120,8 +120,8 @@ class Recorder final {
   Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
 
  private:
-  // Writes to the audit log that a lease was refused more, and begins the event for it. Empty: a
-  // repetition, which is only counted.
+  // Writes to the audit log that a process was refused memory, and begins the event for that
+  // refusal. Empty: the refusal repeats an earlier one, and is only counted.
   std::optional<Event> deny(LeaseId lease, uid_t uid, pid_t pid, const char* operation,
                             std::optional<Bytes> asked);
   // The state of a lease as it was recorded last.

@@ -1,5 +1,6 @@
-// How much GPU memory has come back from the processes of leases: what each held in the last sample
-// that listed it, counted when it is no longer listed. State thread only.
+// How much GPU memory has come back from the processes of leases. When a sample no longer lists a
+// process, the memory that the process held in the sample before counts as recovered. State thread
+// only.
 #pragma once
 
 #include "core/gpu.h"

@@ -12,7 +12,8 @@ namespace {
 using series::Entry;
 using Clock = std::chrono::milliseconds;
 
-// A little less than 10 s, as a sample is due each second.
+// Figures are stored with the first sample after this time. Samples are a second apart, so figures
+// are stored within 10 s.
 constexpr Duration kFlushPeriod = std::chrono::milliseconds(8500);
 // Samples are taken this long after a second has begun.
 constexpr Clock kOffset{100};
@@ -61,7 +62,7 @@ void SeriesKeeper::on_sample(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
   seen_[gpu] = {std::move(used), std::move(loads)};
 }
 
-// Once in each second of the wall clock, however late a timer is.
+// Samples once in each second of the wall clock, however late a timer is.
 void SeriesKeeper::schedule() {
   const Clock in_second(parts_.wall_clock().time_since_epoch().count() % 1000);
   const Clock second(1000);

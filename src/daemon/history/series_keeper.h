@@ -1,8 +1,8 @@
 // Figures of GPUs and leases over time: records each second the figures of the last samples, and
 // stores them. State thread only; a worker uses the disk.
 //
-// New figures are stored in one transaction after at most 10 s, so a kill -9 loses no more than
-// those of 10 s. Figures that cannot be stored stay in memory and are tried again. The failure is
+// New figures are stored in one transaction after at most 10 s, so a kill -9 loses the figures of
+// at most 10 s. Figures that cannot be stored stay in memory and are tried again. The failure is
 // logged once, and nothing else fails because of it.
 #pragma once
 
@@ -41,12 +41,13 @@ class SeriesKeeper {
   };
 
   explicit SeriesKeeper(Parts parts);
-  // Stores what is not stored yet, and waits for the disk a moment.
+  // Stores what is not stored yet, and waits a moment for the disk.
   ~SeriesKeeper();
 
   // Restores what the last daemon left, and samples from now on.
   void start();
-  // After each sample of a GPU: what leases use there, and how busy they keep it (lease_loads.h).
+  // Call after each sample of a GPU. `used`: what leases use there; `loads`: how busy leases keep
+  // the GPU (lease_loads.h).
   void on_sample(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
                  std::optional<std::map<LeaseId, int>> loads);
 

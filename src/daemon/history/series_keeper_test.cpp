@@ -85,7 +85,7 @@ class SeriesKeeperTest : public FakeWorldTest {
   void settle() {
     (void)loop.run_until([] { return false; }, 20ms);
   }
-  // Lets `seconds` pass, one at a time, as the worker works in real time.
+  // Lets `seconds` pass, one at a time, and then waits for the worker, which works in real time.
   void pass(int seconds) {
     for (int i = 0; i < seconds; ++i) loop.advance(1s);
     settle();
@@ -147,7 +147,7 @@ TEST_F(SeriesKeeperTest, AGpuInErrorIsAGap) {
 
 TEST_F(SeriesKeeperTest, LeaseHasSeriesOfMemoryWaitingAndEvictions) {
   const auto keeper = start();
-  loop.advance(500ms);  // two samples are in each two seconds from here on
+  loop.advance(500ms);  // from here on, each pass(2) has two samples
   AcquireRequest request;
   request.process = processes.id_of(processes.spawn());
   request.kind = LeaseKind::kReservation;

@@ -16,8 +16,8 @@ Result<void> SteadyStore::change(Call call, const Arguments&... arguments) {
   return {};
 }
 
-// An id that is given while only the worker may use the database is the id that the database will
-// give when it is asked afterwards.
+// While only the worker may use the database, next() returns the id that the database itself will
+// give afterwards.
 template <class Id, class... Arguments>
 Result<Id> SteadyStore::next(std::uint64_t& last, Result<Id> (SqliteStore::*call)(Arguments...),
                              Arguments... arguments) {

@@ -2,9 +2,9 @@
 //
 // A change is written at once to the database's log, in the kernel's memory, and survives a kill
 // -9. A full disk is an error of the call, as usual. ports::Durability reports when the change is
-// on the disk (disk_waits.h). While the store is being settled, changes are kept in memory. Calls
-// of clients wait meanwhile (ControlServer), so only changes without a call are kept, as when the
-// program of a lease has ended.
+// on the disk (disk_waits.h). While the store is being settled, calls of clients wait
+// (ControlServer), and other changes are kept in memory, for example when the program of a lease
+// has ended.
 #pragma once
 
 #include "daemon/history/disk_waits.h"

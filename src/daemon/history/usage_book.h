@@ -25,8 +25,8 @@ struct Now {
 
 class UsageBook {
  public:
-  // The lease was made or has changed, and is counted as it is now from here on. A new lease is
-  // counted from its beginning. While the size of its GPU is unknown, counting waits.
+  // Call when the lease was made or has changed: from now on, it is counted as it is now. A new
+  // lease is counted from its beginning. While the size of its GPU is unknown, counting waits.
   void update(const Lease& lease, const std::string& group, const std::vector<GpuInfo>& gpus,
               Now now);
   // Continues usage that was found at a restart. The time without a daemon is counted, too.

@@ -10,7 +10,7 @@
 
 namespace gpurota::daemon {
 
-// Up to which lease each reader of usage has come.
+// The last lease that each reader of usage has read.
 class UsageReaders {
  public:
   std::shared_ptr<LeaseId> add();

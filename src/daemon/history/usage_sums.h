@@ -37,8 +37,8 @@ class UsageSums {
   UsageSums(Asked asked, std::function<bool(uid_t)> hides)
       : asked_(asked), hides_(std::move(hides)) {}
 
-  // Adds all rows of some leases, which must come after the leases of earlier calls. A row that is
-  // only partly within the time counts with that part.
+  // Adds all rows of some leases. These leases must come after the leases of earlier calls. A row
+  // that is only partly within the time of the report counts with that part.
   void add(const std::vector<ports::StoredUsage>& rows);
   const std::map<Key, Sum>& sums() const { return sums_; }
   // Removes one of the sums and returns it. Empty: there are none.

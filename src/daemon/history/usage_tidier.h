@@ -25,12 +25,12 @@ class UsageTidier {
     ports::EventLoop& loop;
     ports::History& history;
     const config::Config& config;
-    // Up to which lease each reader of usage has come.
+    // The last lease that each reader of usage has read.
     std::function<std::vector<LeaseId>()> readers;
   };
   explicit UsageTidier(Parts parts) : parts_(std::move(parts)) {}
 
-  // A row of this user that will not change any more is in the store.
+  // Call when a row of this user has been stored that will not change any more.
   void on_row(uid_t uid);
   // Removes usage that ended before `before`.
   void forget(WallTime before);

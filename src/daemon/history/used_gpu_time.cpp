@@ -4,7 +4,7 @@ namespace gpurota::daemon {
 
 std::optional<std::chrono::seconds> UsedGpuTime::gpu_time_of(uid_t uid, WallTime from) {
   const auto sums = recorder_.usage_of(uid, from, wall_clock_());
-  // The history cannot be read now: its last answer is accurate enough until it can.
+  // While the history cannot be read, its last answer is accurate enough.
   if (const auto known = known_.find(uid); !sums && known != known_.end()) return known->second;
   if (!sums || sums->empty()) return std::nullopt;
   std::chrono::milliseconds total{0};

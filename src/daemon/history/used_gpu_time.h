@@ -18,7 +18,7 @@ class UsedGpuTime final {
               std::function<WallTime()> wall_clock)
       : recorder_(recorder), config_(config), wall_clock_(std::move(wall_clock)) {}
 
-  // The GPU time since `from`. Empty: no history is kept.
+  // The GPU time since `from`. Empty: none is known.
   std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from);
 
  private:

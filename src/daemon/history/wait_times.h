@@ -1,4 +1,4 @@
-// A histogram, for metrics, of how long the requests waited that got a lease from the queue. Waits
+// A histogram for metrics: how long requests waited until they got a lease from the queue. Waits
 // that ended otherwise are not counted. State thread only.
 #pragma once
 
@@ -17,7 +17,7 @@ class WaitTimes {
   static constexpr std::array<std::int64_t, 8> kBounds = {1, 10, 60, 300, 1800, 7200, 28800, 86400};
 
   void add(std::chrono::milliseconds waited) {
-    // A clock that was set back makes no wait negative.
+    // If the clock was set back, the wait counts as zero.
     const auto ms = std::max<std::int64_t>(waited.count(), 0);
     std::size_t step = 0;
     while (step < kBounds.size() && ms > kBounds[step] * 1000) ++step;

@@ -24,7 +24,8 @@ Result<void> Acceptor::listen(const std::string& path, const ipc::ListenOptions&
 void Acceptor::close() {
   listening_.reset();
   listener_.reset();
-  // Clients that wait here try again, as do those that wait in the kernel.
+  // Closes the connections that wait here: their clients try again, like the clients that wait in
+  // the kernel.
   for (const auto& [key, waiting] : waiting_) dispatcher_.remove(waiting.user, key);
   waiting_.clear();
 }

@@ -1,5 +1,6 @@
 // Accepts connections of a socket: listens, reads the peer's identity, and lets no user have too
-// many connections or descriptors at once. Both servers of the daemon have one. State thread only.
+// many connections or descriptors at once. Both servers of the daemon have an acceptor. State
+// thread only.
 //
 // Takes one connection at a time from the kernel. If a user connects faster than others, the user's
 // further connections wait in a queue of all users (burst_queue.h).
@@ -39,8 +40,8 @@ class Acceptor final : private DispatchClient<std::uint64_t> {
       : loop_(loop), rules_(std::move(rules)), dispatcher_(loop, *this) {}
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
-  // A client that connects from now on waits for the next daemon where systemd listens for it, and
-  // is refused elsewhere.
+  // From now on, a client that connects waits for the next daemon if systemd listens on the socket,
+  // and is refused otherwise.
   void close();
 
  private:
@@ -63,9 +64,10 @@ class Acceptor final : private DispatchClient<std::uint64_t> {
   std::map<std::uint64_t, Waiting> waiting_;
   std::uint64_t last_ = 0;
   std::optional<ipc::Listener> listener_;
-  // Its members, where others could connect before the socket's mode was set.
+  // The group whose members alone may connect, for a socket that systemd passed: others could
+  // connect before the daemon set its mode.
   std::optional<gid_t> only_;
-  ports::EventLoop::SourcePtr listening_;  // declared after the listener: must go first
+  ports::EventLoop::SourcePtr listening_;  // declared after the listener: must be destroyed first
 };
 
 }  // namespace gpurota::daemon

@@ -51,7 +51,7 @@ class AcceptorTest : public ::testing::Test {
                       [this](const Fd&, const Error&) { ++turned_away_; }}};
 };
 
-// The clock stands still: more than a few of a user's within a moment wait for turns.
+// The clock stands still, so all but the first few connections of the user wait in the queue.
 TEST_F(AcceptorTest, FastConnectionsWaitAndAllAreAccepted) {
   connect(50);
   loop_.run_until_idle();

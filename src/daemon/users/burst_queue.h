@@ -1,7 +1,7 @@
 // A fair queue that lets bursts pass: a few requests of each user at a time are served when they
-// arrive. If a user sends more, the further requests wait in a FairQueue. So a user who sends at
-// full speed delays another by a few requests and by one slice of the dispatcher, and a user who is
-// alone, or sends little, pays nothing for that. Pure; state thread only.
+// arrive. If a user sends more, the further requests wait in a FairQueue. A user who sends at full
+// speed thus delays another user by a few requests and one slice of the dispatcher. A user who is
+// alone, or sends little, does not wait. Pure; state thread only.
 #pragma once
 
 #include "daemon/users/fair_queue.h"
@@ -13,9 +13,9 @@ class BurstQueue {
  public:
   static constexpr int kAtOnce = 4;  // of a user, within kWindow
   static constexpr Duration kWindow = std::chrono::microseconds(200);
-  // After a request that took longer than its part of the window, nothing of its user is served at
-  // once for this many times as long. Otherwise each such request would begin a new window, as the
-  // window before it would be over.
+  // If a request takes longer than its part of the window, no request of its user is served at once
+  // for this many times as long. Otherwise the window would be over after such a request, and the
+  // next request would begin a new window.
   static constexpr int kPenalty = 4;
 
   // Whether the request that has just arrived from this user is served before requests that wait.

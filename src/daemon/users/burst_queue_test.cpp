@@ -11,8 +11,7 @@ constexpr uid_t kMallory = 1000, kAlice = 1001;
 
 class BurstQueueTest : public ::testing::Test {
  protected:
-  // Requests of `user` from `from` on come in the order of their numbers, as in a round of the
-  // loop.
+  // Lets `count` requests of `user` arrive, numbered from `from` on, as in one round of the loop.
   void come(uid_t user, int from, int count) {
     for (int key = from; key < from + count; ++key) {
       if (queue.admit_at_once(user, now)) {
@@ -61,7 +60,7 @@ TEST_F(BurstQueueTest, UserWhoSendsRarelyNeverWaits) {
 }
 
 TEST_F(BurstQueueTest, SlowRequestsOfOneUserDelayAnotherByOne) {
-  // In one round of the loop, in which time goes on.
+  // All in one round of the loop, while time passes.
   constexpr Duration kLong = std::chrono::milliseconds(2);
   int at_once = 0;
   for (int key = 0; key < 20; ++key) {

@@ -42,10 +42,10 @@ class DispatchClient {
 template <class Key, class Queue>
 class Dispatcher {
  public:
-  // Both outlive it.
+  // Both must outlive the Dispatcher.
   Dispatcher(ports::EventLoop& loop, DispatchClient<Key>& client) : loop_(loop), client_(client) {}
 
-  // Before the first add().
+  // Call before the first add().
   Result<void> start() {
     return wake_.start(loop_, [this] { serve(); });
   }

@@ -1,9 +1,10 @@
 // Chooses the request that is served next, so that no user has more of the state thread's time than
-// another user who wants it. First comes the user who has had least of that time; of one user's
-// requests, the one that waits longest. Fair queueing by measured time. Pure; state thread only.
+// another user who wants it. The user who has had the least of that time is served first; of a
+// user's requests, the one that waits longest. Fair queueing by measured time. Pure; state thread
+// only.
 //
-// A user who begins to wait starts level with the least served waiting user, so that pauses save up
-// no time.
+// A user who begins to wait starts level with the least served waiting user, and so cannot save up
+// time by pausing.
 #pragma once
 
 #include "core/time.h"
@@ -60,7 +61,8 @@ class FairQueue {
   // Charges the time that serving the last entry took.
   void charge(uid_t user, Duration took) {
     users_[user].served += took;
-    // A user who has had no more than the least served need not be kept.
+    // An idle user who has had no more time than `floor_` starts at `floor_` anyway, and need not
+    // be kept.
     if (users_.size() > kMostIdle) {
       std::erase_if(users_, [this](const auto& entry) {
         return entry.second.keys.empty() && entry.second.served <= floor_;
@@ -82,7 +84,7 @@ class FairQueue {
   };
 
   std::map<uid_t, User> users_;
-  Duration floor_{};  // what the user served last had had before
+  Duration floor_{};  // the time that the last served user had had before
   std::uint64_t served_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // Limits repeated messages: in a window of time the first ones of a kind pass, the others are
 // suppressed and counted, and their number is reported when the window is over. Pure bookkeeping;
-// one thread at a time. Bounded for each user, so that a flood of one user costs neither others nor
-// memory.
+// one thread at a time. Bounded for each user, so that a flood by one user neither affects others
+// nor fills memory.
 #pragma once
 
 #include "base/ids.h"
@@ -41,7 +41,7 @@ class RateLimiter {
   bool admit(Key key, TimePoint now, std::uint64_t most = 1);
   // The counts of windows that are over. Each count is returned once.
   std::vector<Suppressed> take_counts(TimePoint now);
-  // When the next window is over; nothing: there is none.
+  // When the next window ends; nothing: there is no window.
   std::optional<TimePoint> next_end() const;
 
  private:

@@ -9,13 +9,13 @@
 namespace gpurota::daemon {
 namespace {
 
-// One part in so many of the descriptors is reserved for root and the daemon itself, and another
-// for users who hold leases.
+// 1/kPartOfDaemon of the descriptors is reserved for root and the daemon itself, and
+// 1/kPartOfHolders for users who hold leases.
 constexpr std::uint64_t kPartOfDaemon = 8;
 constexpr std::uint64_t kPartOfHolders = 8;
-// The time in which the budget of new leases is whole again.
+// The time in which an empty budget of new leases refills.
 constexpr std::chrono::hours kRefill{1};
-// The most users kept whose budget is whole again; with more, they are removed.
+// If more users than this have an entry, the entries of users whose budget is full are removed.
 constexpr std::size_t kMostKept = 64;
 
 }  // namespace
@@ -94,7 +94,7 @@ std::uint64_t UserBudgets::most(uid_t user, Budget budget) const {
     return parts_.config.unread_size_per_user.count();
   const std::uint64_t own = used(user, budget), left = left_of_descriptors(user);
   // A user may have half of the sum of what they have and what is left for them. Root and the
-  // daemon's own user may have all of it, as they would have to repair a shortage.
+  // daemon's own user may have all of it, because they have to repair a shortage.
   return is_trusted(user) ? own + left : (own + left) / 2;
 }
 

@@ -1,11 +1,12 @@
 // Budgets: how much each user may use of the daemon's shared resources, over all leases,
-// connections and protocols; the one home of these limits. State thread only; decides, and does
-// nothing else.
+// connections and protocols. All these limits are computed here. State thread only; decides, and
+// does nothing else.
 //
-// Code that uses a resource for a user holds a `Held` as long as it uses the resource. Descriptors
-// have no number in the configuration: nobody gets more than are left, so that one user alone has
-// half of them at the most, and a user who has few always gets one. Of what is left, a part is for
-// those who hold leases, and the last for root and the daemon itself.
+// Code that uses a resource for a user holds a `Held` as long as it uses the resource. The
+// configuration has no limit for descriptors: a user may not have more of them than are left for
+// that user. One user alone thus has at most half of all, and a user who has few always gets
+// another. A part of all descriptors is reserved for users who hold leases, and another part for
+// root and the daemon itself.
 #pragma once
 
 #include "base/result.h"
@@ -85,7 +86,7 @@ class UserBudgets {
   bool is_used_up(uid_t user, Budget budget) const {
     return used(user, budget) >= most(user, budget);
   }
-  // The user who has most of it; nothing: nobody has any.
+  // The user who uses most of the budget; nothing: nobody uses any of it.
   std::optional<uid_t> first(Budget budget) const;
 
  private:

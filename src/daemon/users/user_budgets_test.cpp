@@ -10,7 +10,7 @@ constexpr std::uint64_t kTable = 800;
 
 class UserBudgetsTest : public ::testing::Test {
  protected:
-  // As many as there are for the user.
+  // Takes as many as the user may have, and returns their number.
   std::uint64_t fill(uid_t user, Budget budget) {
     std::uint64_t count = 0;
     for (; auto held = budgets.take(user, budget); ++count) all.push_back(std::move(*held));

@@ -1,6 +1,7 @@
 // Limits the lines that users can make the daemon log: of each kind, the first twenty lines of a
-// user in ten seconds are written, and the number of all further ones is logged. Filters log::write
-// for as long as it lives; there is one at a time. The filter runs on whatever thread logs.
+// user in ten seconds are written, and the number of all further ones is logged. A UserLog filters
+// log::write as long as it lives; there is at most one at a time. The filter runs on whatever
+// thread logs.
 #pragma once
 
 #include "base/log.h"
@@ -18,7 +19,7 @@ class UserLog {
   static constexpr std::uint64_t kMostTold = 20;
   static constexpr std::uint64_t kMostToldOfNobody = 200;
 
-  // `now` is asked on any thread.
+  // `now` may be called on any thread.
   explicit UserLog(std::function<TimePoint()> now);
   ~UserLog();
   UserLog(const UserLog&) = delete;

@@ -1,9 +1,10 @@
-// The users: their groups, who administers, which limits apply to whom. State thread only; calls
-// that may block (a name service) are made by a worker, never here.
+// The users: their groups, their limits, and which of them are administrators. State thread only;
+// calls that may block (a name service) are made by a worker, never here.
 //
-// The groups of a user are those of the account database, read when they first connect and again
-// when that is old. Until the first answer, the groups that the kernel reported for the connection
-// are used. Bounded: the user who has not connected for longest is removed.
+// The groups of a user come from the account database: they are read when the user first connects,
+// and again when the last answer is old. Until the first answer, the groups that the kernel
+// reported for the connection are used. Bounded: if there are too many users, the user who has not
+// been seen for longest is removed.
 #pragma once
 
 #include "access/device_rights.h"
@@ -45,15 +46,16 @@ class Users final : public UserGroups {
   static constexpr std::size_t kMostUsers = 4096;
   static constexpr Duration kFresh = std::chrono::minutes(1);
 
-  // Without `accounts` only the kernel's groups are known, and no rule for a name applies. Shared,
-  // because a query that hangs outlives this.
+  // Without `accounts` only the kernel's groups are known, and no rule for a name applies.
+  // `accounts` is shared, because a query that hangs outlives this object.
   Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
         const config::Config& config, uid_t daemon_user, std::function<void()> on_late = {});
 
   // The users and groups of `named` that `accounts` does not know.
   static std::vector<config::Problem> read_unknown(ports::Accounts& accounts,
                                                    const std::vector<config::NamedAccount>& named);
-  // The group of the sockets (`group`). kInvalid says what to do about one that is not there.
+  // The group of the sockets (`group`). kInvalid: there is no such group; the message says what to
+  // do.
   static Result<gid_t> read_socket_group(ports::Accounts& accounts, const std::string& name);
   // The group of the sockets, as resolve() found it; empty: the configuration names none.
   const std::optional<Result<gid_t>>& socket_group() const { return names_.socket_group; }
@@ -82,11 +84,11 @@ class Users final : public UserGroups {
   const access::Who& device_users() const { return names_.devices; }
   // The user of containers.owner; nothing: none is named, or there is no such account.
   const std::optional<uid_t>& container_owner() const { return names_.container_owner; }
-  // By name, the primary group first; for any user, connected or not. Nothing until the account
-  // database, which this queries, has answered.
+  // Also for a user who is not connected. Queries the account database, and returns nothing until
+  // the database has answered.
   std::optional<std::vector<std::string>> group_names(uid_t uid) override;
-  // Asks the account database; `done` is called on the loop, when it has answered and
-  // is_administrator() knows it, too.
+  // Asks the account database. `done` is called on the loop once the database has answered;
+  // is_administrator() then already uses the answer.
   void look_up(uid_t uid, std::function<void(const Result<ports::Account>&)> done);
   // Whether `group` in the configuration lets this user connect.
   bool may_connect(uid_t uid, const ports::Account& account) const;

@@ -153,8 +153,8 @@ TEST_F(UsersTest, UnknownNameIsReportedAtOnceUnlessTheDatabaseHangs) {
   EXPECT_TRUE(loop.run_until([&] { return !users.may_exist("alicia"); }));
 }
 
-// The second is answered while it is waited for, before the first one's answer has come through the
-// loop.
+// The second resolve() gets its answer while it waits, before the loop delivers the answer to the
+// first one.
 TEST_F(UsersTest, AnOlderAnswerDoesNotReplaceThatForANewerConfiguration) {
   Users users(loop, database, config, 4711);
   accounts.block();

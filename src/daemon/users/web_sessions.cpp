@@ -61,7 +61,7 @@ void WebSessions::remove_server(std::uint32_t server) {
   erase_those(sessions_, [server](const Entry& entry) { return entry.server == server; });
 }
 
-// The newest, of several.
+// Returns the newest server of the user.
 std::optional<std::uint32_t> WebSessions::server_of(uid_t uid) const {
   const auto found = std::find_if(servers_.rbegin(), servers_.rend(),
                                   [uid](const auto& each) { return each.second.uid == uid; });
@@ -163,7 +163,7 @@ Result<WebSessions::Opened> WebSessions::sign_in_by_proxy(uid_t server, uid_t ui
   return open(*serving, uid, std::move(from), true);
 }
 
-// A user who signs in once more ends their session that was not used for longest.
+// If the user has as many sessions as allowed, ends the session that has not been used for longest.
 void WebSessions::make_room(uid_t uid) {
   std::vector<const Entry*> theirs;
   for (const auto& [id, entry] : sessions_) {
@@ -182,7 +182,7 @@ Result<WebSessions::Opened> WebSessions::open(std::uint32_t server, uid_t uid, s
   if (sessions_.size() >= kMostOfAll) {
     return fail(Code::kLimit, "too many people are signed in: try again later");
   }
-  // The page keeps it in two halves, each of which is a secret.
+  // The page keeps the secret in two halves, each of which must be a secret of its own.
   GPUROTA_ASSIGN_OR_RETURN(std::string secret, make_secret());
   GPUROTA_ASSIGN_OR_RETURN(const std::string second, make_secret());
   secret += second;
@@ -214,7 +214,8 @@ const WebSessions::Session* WebSessions::use(uid_t server, std::string_view toke
     return nullptr;
   Entry& entry = found->second;
   if (servers_.at(entry.server).uid != server) return nullptr;
-  // The groups that make an administrator are read again when they are old.
+  // Reads the user's groups again if they are old: they decide whether the user is an
+  // administrator.
   parts_.users.greet(entry.session.uid, {});
   if (is_over(entry)) {
     sessions_.erase(found);
@@ -230,7 +231,7 @@ std::vector<WebSessions::Session> WebSessions::list() {
   std::vector<Session> all;
   for (const auto& [id, entry] : sessions_) {
     all.push_back(entry.session);
-    // A setting that was changed since applies to this session, too.
+    // A change of web.longest applies to existing sessions, too.
     const auto left = entry.begun + parts_.config.web.longest - parts_.loop.now();
     all.back().ends = parts_.wall_clock() + std::chrono::duration_cast<WallTime::duration>(left);
   }
@@ -258,7 +259,7 @@ void WebSessions::sweep() {
   const auto running = std::move(timer_);
   remove_old();
   std::set<uid_t> users;
-  // While the account database owes answers it is asked no more.
+  // While the account database has not answered earlier questions, it gets no new ones.
   for (const auto& [id, entry] : sessions_) {
     if (asked_ == 0) users.insert(entry.session.uid);
   }

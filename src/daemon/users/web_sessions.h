@@ -1,9 +1,9 @@
 // Sign-in at the web page: links that sign a user in once, and the sessions that follow
 // (docs/design/web-sessions.md). State thread only; knows nothing of HTTP.
 //
-// A session belongs to the program that serves the page: only that program's user can use its
-// token, and it is over when that program has gone. Nothing of this is stored: all sessions are
-// over when the daemon ends. Bounded for each user, and for all of them together.
+// A session belongs to the program that serves the page: only that program's user can use the token
+// of the session, and the session is over when that program has gone. Sessions are not stored: all
+// of them are over when the daemon ends. Bounded for each user, and for all of them together.
 #pragma once
 
 #include "base/result.h"
@@ -37,7 +37,7 @@ class WebSessions {
   static constexpr std::size_t kMostSessionsPerUser = 16;
   static constexpr std::size_t kMostOfAll = 4096;
   static constexpr std::chrono::seconds kRetries{
-      10};                                           // a server that is refused tries again sooner
+      10};                                           // refused servers try again within this period
   static constexpr std::chrono::seconds kSweep{60};  // between two checks of the signed-in users
 
   struct Parts {
@@ -45,7 +45,7 @@ class WebSessions {
     const config::Config& config;
     Users& users;
     std::function<std::string()>
-        make_token;  // 32 hex digits nobody can guess; empty: none to be had
+        make_token;  // 32 hex digits that nobody can guess; empty: no random bytes
     std::function<WallTime()> wall_clock;
   };
   struct Session {
@@ -64,28 +64,31 @@ class WebSessions {
 
   // A program of this user serves the page at `url` from now on, until remove_server().
   std::uint32_t add_server(uid_t uid, std::string url);
-  // A gpurota-web that runs without a page says `why`, a sentence, until remove_server().
+  // A gpurota-web runs without a page from now on, until remove_server(). `why`: the reason, a
+  // sentence.
   std::uint32_t add_server_without_page(std::string why);
   // A program of this user has tried to serve the page, and was refused.
   void refuse_server(std::string user);
   // Ends the links and sessions of the server.
   void remove_server(std::uint32_t server);
 
-  // The page, with the secret behind '#'. A user's oldest link is replaced when there are too many.
-  // kNotFound: gpurota-web does not run. kUnavailable: it runs, and nobody can sign in there.
+  // The URL of the page, with the secret after '#'. If the user has too many links, the new link
+  // replaces the oldest. kNotFound: gpurota-web does not run. kUnavailable: gpurota-web runs, but
+  // nobody can sign in there.
   Result<std::string> make_link(uid_t uid);
   // The user whom the link would sign in. The link stays valid.
   Result<uid_t> user_of_link(uid_t server, std::string_view secret);
-  // Signs in the user of the link, which is then used up, even if the session cannot be opened. A
-  // wrong secret or another server does not use it up. `server`: the uid of the program that serves
-  // the page.
+  // Signs in the user of the link. The link is then used up, even if the session cannot be opened.
+  // A wrong secret or another server does not use up the link. `server`: the uid of the program
+  // that serves the page.
   Result<Opened> sign_in(uid_t server, std::string_view secret, std::string from);
   // Signs in a user whom the server has authenticated.
   Result<Opened> sign_in_by_proxy(uid_t server, uid_t uid, std::string from);
   // kDenied: `uid` does not serve the page, so it can neither open nor use sessions.
   Result<void> check_server(uid_t uid) const;
 
-  // The session of a token, which is used now. Null: the session is over, or never existed.
+  // The session of a token; the session counts as used now. Null: the session is over, or never
+  // existed.
   const Session* use(uid_t server, std::string_view token);
   // The sessions that are not over, in order.
   std::vector<Session> list();
