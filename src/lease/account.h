@@ -2,8 +2,8 @@
 //
 // A tenant allocates inside its grant without asking; the account sees only grants. The sum of all
 // grants, and of what the driver holds beside them (contexts, modules), stays within the limit. So
-// the sum of allocations does, too, whatever the timing. Before the account refuses a request for
-// lack of memory, it recalls slack (memory granted, but not used).
+// the sum of allocations stays within the limit, too, whatever the timing. Before the account
+// refuses a request for lack of memory, it recalls slack (memory granted, but not used).
 //
 // Used by GrantBook on the daemon's state thread. Never does I/O: messages to tenants are returned
 // as GrantActions.

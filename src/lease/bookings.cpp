@@ -13,7 +13,7 @@
 namespace gpurota::lease {
 namespace {
 
-// A request without a stated end counts this long against a new booking.
+// A queued request without a stated end is assumed to last this long when GPUs are booked.
 constexpr std::chrono::hours kAssumedLength{24};
 
 const GpuRoom* find_room(const std::vector<GpuRoom>& rooms, const GpuUuid& uuid) {
