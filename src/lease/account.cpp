@@ -5,8 +5,8 @@
 namespace gpurota::lease {
 namespace {
 
-// If a grant would leave less than this, only what is needed is granted: slack would soon have to
-// be recalled.
+// If a grant of all that a tenant wants would leave less than this, the tenant gets only what it
+// needs: its slack would soon have to be recalled.
 constexpr Bytes kPlenty = mib(512);
 
 }  // namespace
@@ -52,7 +52,7 @@ GrantActions Account::disconnect(TenantId tenant, TimePoint now) {
 GrantActions Account::mark_dead(TenantId tenant, TimePoint now) {
   if (AccountHolder* holder = find(tenant).if_there()) {
     holder->dead = true;
-    // A process that was never listed holds nothing that NVML could stop counting.
+    // A process without contexts and charges has no memory to free, so no measurement is needed.
     if (holder->contexts == 0 && holder->charge().is_zero()) {
       holders_.erase(tenant);
     }
@@ -134,9 +134,10 @@ bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
   return true;
 }
 
-// Tenants answer at different times: one may free memory that another has just taken out of its
-// headroom, and both would be counted. Asking all again reveals such a sum. So with several tenants
-// a shortage is believed only after two rounds that bring nothing.
+// Tenants answer a recall at different times. If the first tenant frees memory after its answer,
+// and the second then allocates from its headroom before its own answer, the answers add up to more
+// than was ever in use at one time. A second round reveals such a sum. So with several tenants a
+// shortage is believed only after two rounds that bring nothing.
 bool Account::recalled(Waiting& waiting, TimePoint now, GrantActions& actions) {
   if (!waiting.recall_deadline) {
     waiting.recall_deadline = now + kRecallPatience;
@@ -153,7 +154,8 @@ bool Account::recalled(Waiting& waiting, TimePoint now, GrantActions& actions) {
 
 GrantActions Account::recall_excess() {
   GrantActions actions;
-  // If requests wait, a round is under way, or the next one begins at their turn.
+  // While requests wait, a round of recalls is under way, or begins when the next request is
+  // served.
   if (charged() > limit_ && waiting_.empty()) recall_all(actions);
   return actions;
 }

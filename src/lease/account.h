@@ -2,8 +2,8 @@
 //
 // A tenant allocates inside its grant without asking; the account sees only grants. The sum of all
 // grants, and of what the driver holds beside them (contexts, modules), stays within the limit. So
-// the sum of allocations does, too, whatever the timing. Slack (granted, not used) never makes the
-// account refuse: it is recalled first.
+// the sum of allocations stays within the limit, too, whatever the timing. Before the account
+// refuses a request for lack of memory, it recalls slack (memory granted, but not used).
 //
 // Used by GrantBook on the daemon's state thread. Never does I/O: messages to tenants are returned
 // as GrantActions.
@@ -34,7 +34,7 @@ struct GrantReply {
   TenantId tenant;
   std::uint32_t seq = 0;
   GrantStatus status = GrantStatus::kRefused;
-  Bytes granted;    // zero for a context: what is reserved for it is not the tenant's to use
+  Bytes granted;    // zero for a context: the tenant may not allocate from its reserve
   Bytes available;  // what is left after the answer
   bool operator==(const GrantReply&) const = default;
 };
@@ -54,7 +54,7 @@ struct GrowRequest {
   std::uint32_t seq = 0;
   bool context = false;  // reserve for a context instead of granting memory
   Bytes returned;        // headroom given back with the request
-  Bytes need;            // all or nothing; for a context, what one costs
+  Bytes need;            // all or nothing; for a context, its assumed cost
   Bytes want;            // at least need
 };
 
@@ -62,18 +62,19 @@ class Account {
  public:
   explicit Account(Bytes limit) : limit_(limit), most_(limit) {}
 
-  // How long a shortage waits for tenants to return their slack. On a machine with eight programs
-  // for each CPU a helper thread may run only after some 100 ms. A refusal takes this long only if
-  // a tenant does not answer (stopped, traced).
+  // How long a request that is short of memory waits for tenants to return their slack. On a
+  // machine with eight programs for each CPU a helper thread may run only after some 100 ms. A
+  // refusal takes this long only if a tenant does not answer (stopped, traced).
   static constexpr Duration kRecallPatience = std::chrono::seconds(1);
   // How long a request waits until the memory of a dead sibling is free, or a new context is
   // measured. Drivers took 0.6 s for 20 GiB after a kill -9 (measured on an H100).
   static constexpr Duration kLingerPatience = std::chrono::seconds(2);
 
-  // Adds a tenant with what it already holds (after a daemon's restart; else zero). `overhead`:
-  // what the last daemon measured of its contexts beside that. Without it the next sample decides,
-  // but the overhead is at least `least`, the known cost of a context: a returning program is busy,
-  // and each sample of it is too low by the allocations that are under way.
+  // Adds a tenant that already holds `held` (after a daemon's restart; else zero). `overhead`: what
+  // its contexts take beside `held`, as the last daemon measured it. Empty: the next sample
+  // decides, but the overhead is at least `least`, the known cost of a context, because a returning
+  // program is busy, and each sample of a busy program is too low by the allocations that are under
+  // way.
   void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {},
                   Bytes least = {});
   // Call when the connection has ended; the process may live. The tenant is still counted in full,
@@ -95,18 +96,19 @@ class Account {
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
   struct SharedNow {
     Bytes of_tenant;      // of its grant: memory that other processes may have, too
-    Bytes counted_again;  // of all tenants: the part that counts memory again
+    Bytes counted_again;  // of all tenants' grants: the part that counts memory again
     Bytes adopted;        // imported just now: the lease is already charged for it
   };
   void set_shared(TenantId tenant, const SharedNow& now);
   // Returns the cost of a first context, if this measurement shows it.
   std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);
-  // Whether the tenant is counted: true until the memory of a dead one is free.
+  // Whether the tenant is counted. A dead tenant is counted until its memory is free.
   bool counts(TenantId tenant) const { return holders_.contains(tenant); }
   // Sets the memory of the lease's processes that are not tenants (static loaders, cleared
   // environments).
   void set_outsiders(Bytes held) { outsiders_ = held; }
-  // `highest`: the limit before it was lowered, if it was lowered; that much may have been granted.
+  // `highest`: the limit before it was lowered, which may have been granted; zero: it was not
+  // lowered.
   void set_limit(Bytes limit, Bytes highest = {}) {
     limit_ = limit;
     most_ = std::max(limit, highest);
@@ -115,8 +117,8 @@ class Account {
   // Above the soft limit each grant is exact, and comes `throttle` after the last one; zero: at
   // once.
   void set_throttle(Duration throttle) { soft_.throttle = throttle; }
-  // Recalls all headroom if the charge is above a lowered limit: what was granted before must not
-  // become allocated memory now.
+  // Recalls all headroom if the charge is above a lowered limit: tenants must not allocate any more
+  // of what was granted before.
   GrantActions recall_excess();
   // Grants nothing until `when`, so that processes of the lease that the last daemon knew can
   // reconnect first.
@@ -138,7 +140,7 @@ class Account {
     int contexts = 0;
     std::optional<Bytes> overhead;  // of its contexts; nothing while they are not measured
     bool settled =
-        true;  // false: dead with memory to come back, or a context has not been measured yet
+        true;  // false: dead, and its memory is not free yet; or a context is not measured yet
   };
   Holding holding(TenantId tenant) const;
   bool has_dead() const;
@@ -156,8 +158,8 @@ class Account {
   // False: the request has to wait; else its answer is in `actions`.
   bool answer(Waiting& waiting, TimePoint now, GrantActions& actions);
   void recall_all(GrantActions& actions);
-  // Whether all slack of the tenants, also of the one that asks, has been recalled for the request;
-  // else recalls more.
+  // Whether recalls for the request are over: all slack of the tenants, including the requesting
+  // tenant, has come back, or the time is up. Else a round of recalls is under way.
   bool recalled(Waiting& waiting, TimePoint now, GrantActions& actions);
   GrantReply grant(const GrowRequest& request, TimePoint now);
   // Memory that is charged now, but that the next samples may show as free: what dead tenants held,

@@ -6,17 +6,17 @@ namespace gpurota::lease {
 namespace {
 
 // A measurement of a busy tenant is too low by the allocations that are under way: the tenant
-// charges before the driver takes, and credits after the driver frees. So a higher figure is
-// believed if this many samples in a row show at least that much; a lower one only if the tenant
-// has neither allocated nor freed memory during these samples. The samples take 1 s at the default
-// period.
+// counts memory as used before the driver allocates it, and until after the driver has freed it. So
+// a higher figure is believed if this many samples in a row show at least that much; a lower figure
+// is believed only if the tenant has neither allocated nor freed memory during these samples. The
+// samples take 1 s at the default period.
 constexpr std::size_t kAgreeingSamples = 4;
 
 }  // namespace
 
 std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
   if (!measurement.held || measurement.taken < reserved_since) return std::nullopt;
-  // The tenant reports the hint itself, so it counts only up to what the daemon granted.
+  // The tenant itself reports the hint, so no more is believed than what the daemon granted.
   const Bytes used = std::min(measurement.used_hint, granted);
   const Bytes imported = std::min(measurement.imported_hint, used);
   const Reading reading{*measurement.held - used, used, *measurement.held - (used - imported)};
@@ -62,7 +62,8 @@ void AccountHolder::settle(const Reading& reading) {
   }
   // Without imports the two bounds are equal. With imports the overhead lies between the bounds,
   // because drivers differ in which process they show imported memory for. The overhead changes
-  // only if it is outside the bounds. A sample may have come while an import began or ended.
+  // only if it is outside the bounds. The bounds span all samples, because an import may have begun
+  // or ended during one of them.
   if (!imports) most = least;
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }

@@ -11,21 +11,21 @@
 
 namespace gpurota::lease {
 
-// NVML's figures for one tenant, beside those of the tenant's page.
+// NVML's figures for one tenant, and the figures of the tenant's page from the same time.
 struct Measurement {
   std::optional<Bytes> held;  // NVML's figure; empty where it has none
   bool listed = false;        // NVML lists the process on this GPU
   Bytes used_hint;            // the page's used_bytes: the larger of before and after the sample
   TimePoint taken;            // when the sample began
-  Bytes imported_hint{};  // of used_hint: memory that another process made, where NVML may show it
+  Bytes imported_hint{};      // part of used_hint: another process's memory; NVML may show it there
 };
 
 struct AccountHolder {
-  // One measurement: what is held beside what the tenant reports as used.
+  // One measurement: what the driver shows beside what the tenant reports as used.
   struct Reading {
     Bytes beside;
     Bytes used;
-    Bytes most_beside;  // if NVML's figure for it includes no imports
+    Bytes most_beside;  // `beside`, if NVML's figure includes no imports
   };
 
   Bytes granted;
@@ -46,7 +46,7 @@ struct AccountHolder {
   Bytes charge() const { return granted + overhead + context_reserve; }
   // For a living tenant. Returns the cost of a first context, if this measurement shows it.
   std::optional<Bytes> measure(const Measurement& measurement);
-  // For a dead tenant that the driver still lists, whose holding can only shrink.
+  // For a dead tenant that the driver still lists: the charge can only fall.
   void measure_dead(const Measurement& measurement);
   void give_back(Bytes bytes);
   void set_shared(Bytes bytes);

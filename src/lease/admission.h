@@ -1,4 +1,4 @@
-// Whether a request that comes now starts now, and if not, why: the planner's one answer. Pure.
+// Whether a new request starts at once, and if not, why. The planner decides. Pure.
 #pragma once
 
 #include "lease/request_queue.h"
@@ -9,7 +9,7 @@
 namespace gpurota::lease {
 
 struct Admission {
-  std::vector<LeaseGpu> gpus{};      // a lease on them, now
+  std::vector<LeaseGpu> gpus{};      // the request starts now, on these GPUs
   std::optional<Refusal> refusal{};  // else why not; kNoGpu: waiting helps
   bool way_made = false;             // only fillers are in the way:
   std::vector<LeaseId> evict{};      // fillers that would end
@@ -19,7 +19,7 @@ struct Admission {
 // The answer for the request at this place of the queue.
 Admission admit(const QueueView& view, std::size_t place, WallTime now);
 
-// Whether such a request would start now beside only these leases.
+// Whether a request for this placement would start now if there were only these leases.
 bool starts_beside(const PlacementRequest& placement, const std::vector<GpuRoom>& rooms,
                    const std::vector<Occupant>& leases);
 

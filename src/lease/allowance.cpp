@@ -7,7 +7,7 @@
 namespace gpurota::lease {
 namespace {
 
-// v(field of a, field of b) for each field.
+// Calls visit(field of a, field of b) for each field.
 template <class Visit>
 void for_each_field(UserLimits& a, const UserLimits& b, Visit visit) {
   visit(a.gpus, b.gpus);
@@ -34,7 +34,7 @@ void take_larger(UserLimits& limits, const UserLimits& other) {
   });
 }
 
-// The first rule that has this field, the most specific first.
+// The most specific rule that sets this field; among groups, the most generous rule.
 template <class Field>
 LimitOrigin origin_of(Field UserLimits::*field, const ResolvedRules& rules, uid_t uid,
                       const std::set<gid_t>& groups) {
@@ -137,7 +137,7 @@ Result<void> check_allowance(const UserLimits& limits, const Holding& held, cons
                                           *limits.priority, asked.priority));
   }
   GPUROTA_TRY(check_duration(limits, asked));
-  // As 64 bits: a client's count may be as large as an int.
+  // Add in 64 bits, because a client may ask for as many GPUs as an int can count.
   if (std::int64_t{held.gpus} + asked.gpus > *limits.gpus) {
     return refusal(gpus_text(*limits.gpus), std::to_string(held.gpus), std::to_string(asked.gpus),
                    kRemedy);

@@ -37,8 +37,8 @@ struct Asking {
   std::optional<double> parts;  // GPUs, a slice as a fraction of one; empty: whole GPUs only
 };
 
-// Every field has a value. For each field by itself, the user's own rule comes first, then the most
-// generous of their groups', then the one for everyone, then the default.
+// Every field has a value. Each field comes from the user's own rule if that sets it, else from the
+// most generous rule of the user's groups, else from the rule for everyone, else from the default.
 UserLimits limits_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups);
 
 // The rule that sets a field of limits_of().

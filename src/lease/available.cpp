@@ -5,8 +5,8 @@
 namespace gpurota::lease {
 namespace {
 
-// The most for such a request. Less than the driver's own context is of no use, so it counts as
-// none.
+// The most that a request of this kind could have. Memory that the driver's own context would fill
+// counts as none.
 Bytes most_of(const GpuPlan& gpu, bool swap,
               std::optional<std::chrono::milliseconds> unbooked_for) {
   Request request;

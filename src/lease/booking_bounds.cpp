@@ -27,7 +27,7 @@ double gpu_seconds(const std::vector<BookedTime>& booked, WallTime from) {
 }
 
 // The sum over a window changes linearly between the times at which an edge of the window meets an
-// edge of a booking. So the fullest window begins, or ends, at an edge.
+// edge of a booking. So the fullest window begins or ends where a booking begins or ends.
 std::vector<WallTime> window_beginnings(const std::vector<BookedTime>& booked) {
   std::vector<WallTime> beginnings;
   for (const BookedTime& each : booked) {
@@ -47,7 +47,8 @@ struct Fullest {
   double asked = 0;
 };
 
-// Among the windows that contain the new bookings: the others have not changed.
+// The fullest of the windows that contain a part of the new bookings. Other windows have not
+// changed.
 Fullest fullest(const std::vector<BookedTime>& booked, const std::vector<BookedTime>& asked) {
   std::vector<BookedTime> all = booked;
   all.insert(all.end(), asked.begin(), asked.end());
@@ -70,7 +71,7 @@ std::string hours_text(double seconds) {
 
 struct Share {
   std::string_view who;  // "bob has"
-  std::string_view own;  // whose bookings may be cancelled
+  std::string_view own;  // the remedy: "cancel a booking"
   double most = 0;
 };
 

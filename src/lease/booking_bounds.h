@@ -25,7 +25,7 @@ struct BookingBounds {
   double gpus = 0;  // of the machine
 };
 
-// A booking that was made: one still to come, or the time that a past one had.
+// A booking that is still to come, or the time that a past booking had.
 struct BookedTime {
   uid_t uid = 0;
   WallTime from;
@@ -47,7 +47,8 @@ Result<void> check_booking_bounds(const BookingBounds& bounds,
                                   const std::vector<BookedTime>& booked, const BookingsAsked& asked,
                                   WallTime now);
 
-// The booked GPU time that the window may have. Of no meaning for 100 percent, which is no limit.
+// The booked GPU time that the window may have. The result has no meaning for 100 percent, which is
+// no limit.
 std::chrono::seconds most_booked(const BookingBounds& bounds, int percent);
 
 // The GPU time booked in the fullest window that has not ended.

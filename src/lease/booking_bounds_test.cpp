@@ -97,8 +97,7 @@ TEST(BookingBounds, TheFullestWindowThatIsNotOverIsShown) {
   EXPECT_EQ(most_booked(of_gpus(1), 25), 42h);
 }
 
-// Whatever is accepted, no window of seven days has more: each window is checked on a coarse grid
-// of times.
+// Checks windows of seven days that begin on a coarse grid of times.
 TEST(BookingBounds, NoWindowEverHoldsMoreThanIsAllowed) {
   std::mt19937 random(7);
   const BookingBounds bounds = of_gpus(2);

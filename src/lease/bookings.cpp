@@ -13,7 +13,7 @@
 namespace gpurota::lease {
 namespace {
 
-// A request without a stated end counts this long against a new booking.
+// A queued request without a stated end is assumed to last this long when GPUs are booked.
 constexpr std::chrono::hours kAssumedLength{24};
 
 const GpuRoom* find_room(const std::vector<GpuRoom>& rooms, const GpuUuid& uuid) {
@@ -22,7 +22,7 @@ const GpuRoom* find_room(const std::vector<GpuRoom>& rooms, const GpuUuid& uuid)
   return it == rooms.end() ? nullptr : &*it;
 }
 
-// The result with no other request in the queue, beside the leases and bookings.
+// The result for the request beside the leases and bookings, if no other request waited.
 Beginning try_now(const QueueView& view, const Request& request, WallTime now) {
   Planner planner(view, now);
   planner.plan(request, 1);
@@ -54,7 +54,7 @@ struct WayMade {
   std::set<LeaseId> aside;  // in host memory; only leases that have `stays`
 };
 
-// The lease when it is moved to host memory: it has only `stays` of each GPU.
+// The lease as it is while in host memory: it holds only `stays` of each GPU.
 Occupant in_host_memory(Occupant lease) {
   for (LeaseGpu& share : lease.gpus) {
     share.swap = {};
@@ -110,8 +110,9 @@ bool begins_after(const QueueView& view, const Request& request, const WayMade& 
   return !try_now(rest_view, request, now).why;
 }
 
-// The fewest leases that must leave so that the booking can begin. The youngest leave first, and
-// are moved to host memory rather than ended. Nothing: the booking cannot begin even if all leave.
+// The fewest leases that must leave so that the booking can begin. Younger leases leave before
+// older leases. A lease is ended only if moving it to host memory is not enough. Nothing: the
+// booking cannot begin even if all leave.
 std::optional<WayMade> least_way(const QueueView& view, const Request& request,
                                  const Booked& booked, WallTime now) {
   auto leases = who_would_leave(view, request.placement.gpus, booked);
@@ -164,7 +165,7 @@ std::vector<GpuUuid> targets(const QueueView& view, const Request& request, cons
   return gpus;
 }
 
-// The plan of the GPU with the others' leases, and with bookings if wanted.
+// The plan of the GPU with the leases of `view`, and with its bookings if `bookings` is set.
 GpuPlan plan_of(const GpuRoom& room, const QueueView& view, bool bookings, WallTime now) {
   GpuPlan plan(room, now);
   for (const Occupant& lease : view.leases) {
@@ -269,7 +270,7 @@ const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, Wall
           .timeline()
           .fits(wanted, now, end, GpuTimeline::Against::kAllButFillers, capacity);
     };
-    // A lease that does not fit anyway is not in the way of a booking.
+    // A lease that does not fit even without bookings is not in their way.
     if (fits(true) || !fits(false)) continue;
     for (const Booked& booked : view.bookings) {
       if (!is_there(booked, share.uuid) || booked.from >= end) continue;

@@ -2,11 +2,11 @@
 // promised, and which changes of a lease are refused because of a booking. When the time of a
 // booking has come, decides on which GPUs the booking begins and which leases leave for it. Pure.
 //
-// A booking is a use of its GPUs that the planner knows of. A lease with a stated end gets only
-// what the booking does not need. A lease without a stated end may still be there when the booking
+// To the planner, a booking is a future use of its GPUs. A lease with a stated end gets only what
+// the booking does not need. A lease without a stated end may still be there when the booking
 // begins, and leaves when the booking is used. No lease leaves for a booking that was made, or
-// moved to its GPUs, after the lease began. So a booking that was accepted begins, whatever comes
-// later, and delays nobody who came before.
+// moved to its GPUs, after the lease began. So an accepted booking begins despite anything that
+// comes later, and delays no earlier user.
 #pragma once
 
 #include "core/reason.h"
@@ -36,9 +36,9 @@ struct Beginning {
   std::vector<LeaseGpu> gpus{};     // the GPUs on which it begins now
   std::vector<LeaseId> evict{};     // else fillers that must end first
   std::vector<LeaseId> move_out{};  // or must be moved to host memory first
-  // Or leases without a stated end, which continue unless the booking is used. The leases in
-  // `leaving` then end. The leases in `aside` are then moved to host memory for as long as the
-  // booking lasts.
+  // Or leases without a stated end, which leave only when the booking is used: the leases in
+  // `leaving` end, and the leases in `aside` are moved to host memory for as long as the booking
+  // lasts.
   std::vector<LeaseId> leaving{};
   std::vector<LeaseId> aside{};
   std::optional<Reason> why{};  // why it has to wait for something else
@@ -48,8 +48,8 @@ struct Beginning {
 // this booking, and its queue is ignored.
 Beginning begin(const QueueView& view, const Request& request, const Booked& booked, WallTime now);
 
-// The leases that end if the booking is used, as far as they are known before its time: leases with
-// a stated end before then will be gone. `request`, `booked` and `view` as for begin().
+// The leases that would end if the booking were used, as predicted before its time. Leases with a
+// stated end before then are not among them. `request`, `booked` and `view` as for begin().
 std::vector<LeaseId> leaving_for(const QueueView& view, const Request& request,
                                  const Booked& booked, WallTime now);
 

@@ -333,7 +333,7 @@ TEST(Bookings, EndTheYoungestLeasesAndNoMoreThanNeeded) {
       << "the middle one can stay beside it";
 }
 
-// A swap lease on each of these GPUs, which keeps 1 GiB there when it is moved to host memory.
+// A swap lease on these GPUs. When it is moved to host memory, 1 GiB stays on each GPU.
 Occupant& swap_lease(Machine& machine, std::vector<int> gpus, WallTime since, Bytes limit) {
   Occupant& lease = machine.open_ended(std::move(gpus), since, limit);
   lease.stays = gib(1);
@@ -572,8 +572,8 @@ TEST(Bookings, BeginOnTimeOnTheirGpusWhateverIsGrantedLater) {
   EXPECT_GT(begun, booked / 2);
 }
 
-// A request for a whole GPU that would otherwise start at once is refused only because of a
-// booking, and only of one that begins too soon.
+// If a request for a whole GPU would start at once without bookings, it is refused only because of
+// a booking that begins too soon.
 TEST(Bookings, AreFilledUpToTheMomentTheyBegin) {
   int before = 0, after = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {

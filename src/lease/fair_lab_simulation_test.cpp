@@ -1,5 +1,5 @@
-// Users who always want more, in virtual time, from a seed: tests what the fair share promises
-// about order, proportion and the longest wait.
+// Simulates users who always want more, in virtual time and from a seed, and tests what the fair
+// share promises about order, proportion and the longest wait.
 #include "lease/fair_share.h"
 #include "lease/request_queue.h"
 #include "testing/effort.h"
@@ -100,8 +100,9 @@ class FairLab {
     std::sort(wishes_.begin(), wishes_.end(), [&](const Wish& a, const Wish& b) {
       return goes_before(claim_of(a, all), claim_of(b, all));
     });
-    // From then on the order is first come, first served, and the first request is protected. The
-    // latest start is when all leases have ended that run when the request becomes the first.
+    // Requests that have waited for kLongestWait are served in the order of their arrival, and the
+    // first of them is protected. A request starts at the latest when all leases have ended that
+    // ran when it became the first.
     int ahead = 0;
     for (Wish& wish : wishes_) {
       if (now_ - wish.since < kLongestWait) break;

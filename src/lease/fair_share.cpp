@@ -10,7 +10,7 @@ namespace {
 
 double seconds_of(std::chrono::duration<double> time) { return time.count(); }
 
-// Use per weight, as a fraction that needs no division.
+// Use divided by weight, kept as a fraction so that comparing needs no division.
 struct Ratio {
   std::int64_t used;
   std::int64_t weight;

@@ -1,5 +1,5 @@
 // The order of the queue by its users' recent use (docs/design/fair-share.md). Pure. The daemon
-// calls it before each decision of the queue, which does not depend on it.
+// orders the queue before each decision; the code that decides only sees the order.
 #pragma once
 
 #include "base/ids.h"
@@ -25,7 +25,7 @@ struct Claim {
   RequestId id;
   FairShare share;
   bool overdue = false;  // it has waited so long that no later request overtakes it
-  WallTime since{};      // a job that left for a booking keeps its old place
+  WallTime since{};      // when it came; a job that left for a booking keeps its old time
 };
 
 // A strict order. Overdue requests come first; then those whose group has used less for its weight;
@@ -35,7 +35,7 @@ bool goes_before(const Claim& a, const Claim& b);
 // How much of a use, spread evenly from `since` to `until`, still counts at `now`.
 double decayed(double used, WallTime since, WallTime until, WallTime now,
                std::chrono::seconds half_life);
-// How much of a use still counts after that time.
+// How much of a use still counts after `passed`.
 double decayed(double used, WallTime::duration passed, std::chrono::seconds half_life);
 
 }  // namespace gpurota::lease

@@ -1,9 +1,10 @@
 // Chooses among the GPUs that are suitable, when there are more than the request wants. Pure.
 //
 // A slice goes where it fits best: where the least room is left over. A swap lease goes where the
-// fewest others take turns. Whole GPUs: first the user's own last one (its files may still be
-// cached there), then the one that has been idle longest. Several are chosen close together and of
-// one model; the order above decides between sets that are equally close.
+// fewest others take turns. For whole GPUs, the GPU that the user had last comes first (the user's
+// files may still be cached there), then the GPU that has been idle longest. If a request wants
+// several GPUs, they are chosen close together and of one model; the order above decides between
+// sets that are equally close.
 #pragma once
 
 #include "core/topology.h"

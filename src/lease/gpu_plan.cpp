@@ -5,7 +5,7 @@
 namespace gpurota::lease {
 namespace {
 
-// A filler that is on a GPU never shares it.
+// A filler takes a whole GPU. While it is in host memory, it takes only what stays on the GPU.
 GpuTimeline::Share share_of_filler(const Occupant& filler) {
   if (filler.moved_out && filler.stays && !filler.ending) return {filler.stays, false};
   return {};
@@ -41,8 +41,8 @@ void GpuPlan::add_turns() {
     largest = std::max(largest, *use.share.bytes);
     turns.push_back(use);
   }
-  // Memory that the other leases cannot move must fit beside the largest lease and, when that one
-  // has ended, beside the next largest. So that memory is added to each swap lease.
+  // Memory that the other swap leases cannot move must fit beside the largest swap lease and, after
+  // its end, beside the next largest. Each swap lease is therefore counted with this memory added.
   const Bytes beside = room_->swap_needed - largest;
   if (beside.is_zero()) return;
   for (GpuTimeline::Use& use : turns) {
@@ -59,8 +59,8 @@ GpuTimeline::Share GpuPlan::size_of(const Request& request) const {
 bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Against against) const {
   const Bytes capacity = capacity_for(request.placement, *room_);
   const GpuTimeline::Share share = size_of(request);
-  // Whether the request fits beside what the swap leases there cannot move. For a later time that
-  // is not known.
+  // Whether the request fits now beside the memory that the swap leases there cannot move. For a
+  // later time this memory is unknown, and is ignored.
   const bool beside = !share.swap || from > now_ ||
                       timeline_.slices(from, from + kAnyMoment, against) + *share.bytes <=
                           capacity - room_->swap_wired;

@@ -1,4 +1,4 @@
-// One GPU during planning: its capacity, its uses and their times. So it has the one answer to
+// One GPU during planning: its capacity, its uses and their times. The only place that answers
 // whether a request fits, how much it could have, and for how long. Only for this module. Pure.
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace gpurota::lease {
 
-// A lease that may end at any moment has an end after now: nobody can start before it has ended.
+// How long after now a lease is assumed to end if it may end at any moment: no request can start
+// before.
 constexpr std::chrono::milliseconds kAnyMoment{1};
 
 // The end of the lease: in a moment, its enforced end, or kNever.
@@ -29,28 +30,30 @@ class GpuPlan {
   void add(const GpuTimeline::Use& use) { timeline_.add(use); }
   void add(const Occupant& lease, const LeaseGpu& share);
   void add(const Booked& booked, const LeaseGpu& share);
-  // Call after adding all leases: counts what swap leases cannot move beside the largest of them.
+  // Call after adding all leases: leaves room beside each swap lease for what the others cannot
+  // move.
   void add_turns();
 
   // The share of the GPU that the request takes; a filler takes all of it.
   GpuTimeline::Share size_of(const Request& request) const;
-  // The uses that a request that starts later must not disturb. Planner has those for a request
-  // that starts now.
+  // The uses that the request must not disturb if it starts later. If it starts now:
+  // Planner::against_now().
   static Against against(const Request& request) {
     return request.kind == LeaseKind::kFiller ? Against::kAllButPlans : Against::kAllButFillers;
   }
-  // `until` is kNever: for as long as the request lasts, which with `unbooked_for` may be beyond
-  // the beginning of a booking.
+  // If `until` is kNever and the request has `unbooked_for`, bookings count only for that long,
+  // because the lease leaves when a booking is used.
   bool fits(const Request& request, WallTime from, WallTime until, Against against) const;
   // False: the request does not fit at any time after now. Cheap.
   bool may_fit_later(const Request& request) const;
-  // Whether the request fits now if the filler that is there were moved out.
+  // Whether the request would fit from now until `until` if the filler there were moved to host
+  // memory.
   bool fits_beside(const Request& request, WallTime until, Bytes stays) const;
-  // The most that is taken at once within [from, until) of what the request could have; nothing:
-  // all of it.
+  // The most that other uses take at one time within [from, until), with bookings as in fits();
+  // nothing: the whole GPU is taken.
   std::optional<Bytes> taken(const Request& request, WallTime from, WallTime until,
                              Against against) const;
-  // The most that slices alone take at once within [from, until) of what the request could have.
+  // As taken(), of slices alone.
   Bytes slices(const Request& request, WallTime from, WallTime until, Against against) const;
   // From when on the request could have its share forever; kNever: unknown.
   WallTime free_from(const Request& request) const;

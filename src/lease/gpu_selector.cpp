@@ -41,7 +41,7 @@ std::string list_of(const std::vector<GpuInfo>& gpus) {
   return text;
 }
 
-// "0-3". UUIDs and PCI addresses have longer parts.
+// A range of indices: "0-3". The parts of a UUID are longer than those of a range.
 struct Range {
   int first = 0, last = 0;
 };

@@ -19,8 +19,8 @@ std::string name_of(const GpuInfo& gpu, const std::vector<GpuInfo>& gpus);
 // kInvalid if `text` matches no GPU of `gpus`, or more than one; the message lists the GPUs.
 Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gpus);
 
-// Each GPU once, in the order of the names. "0-3": the GPUs of these indices. "all": every GPU, but
-// not one that is split into MIG instances, which are in `gpus` themselves. kInvalid also for an
+// Each GPU once, in the order of the names. "0-3": the GPUs of these indices. "all": every GPU of
+// `gpus`, MIG instances included, except GPUs that are split into instances. kInvalid also for an
 // empty list.
 Result<std::vector<GpuUuid>> select_gpus(const std::vector<std::string>& names,
                                          const std::vector<GpuInfo>& gpus);

@@ -84,8 +84,9 @@ bool GpuTimeline::may_fit(const Share& share, WallTime now, bool endless, Agains
   Sums sums;
   for (const Use& use : uses_) {
     if (use.until != kNever || !counts(use, against)) continue;
-    // A request could end before a use that begins later. A request without an end may leave when a
-    // booking begins.
+    // A use that begins later does not count if the request has an end, because the request could
+    // end before. A booking that begins later never counts, because a request without an end may
+    // leave when the booking begins.
     if (use.from > now && (!endless || use.source == Source::kBooking)) continue;
     if (!share.bytes) return false;
     sums.add(use.share);

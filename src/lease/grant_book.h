@@ -1,7 +1,7 @@
 // All accounts: which tenant belongs to which lease, and what each holds on each GPU. Pure.
 //
-// The ledger of the daemon: an operation comes in with `now`; messages to tenants are returned.
-// Used on the state thread only.
+// Never does I/O: each operation gets the time as `now` and returns the messages to tenants. Used
+// on the state thread only.
 #pragma once
 
 #include "base/maybe.h"
@@ -37,7 +37,7 @@ class GrantBook {
   // Opens an account for each GPU of which `lease` has a slice (swap leases are in sched). If the
   // lease has accounts, changes their limits; the new limits apply to later grants.
   void open(const Lease& lease);
-  // How much later each grant above a soft limit comes; zero: at once. Applies to all leases.
+  // Sets the delay of each grant above a soft limit, for all leases; zero: none.
   void set_throttle(Duration throttle);
   // Call after a limit was lowered: recalls the unused grants of the lease's tenants.
   AddressedGrantActions recall_excess(LeaseId lease);
@@ -66,7 +66,7 @@ class GrantBook {
   Joined join_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key);
   struct EndOfShared {
     MemoryKey key = 0;
-    Bytes returned;  // of the grant, together with it
+    Bytes returned;  // the part of the grant that is returned with the memory
   };
   AddressedGrantActions end_shared(TenantId tenant, const GpuUuid& gpu, const EndOfShared& end,
                                    TimePoint now);
@@ -88,11 +88,11 @@ class GrantBook {
   AddressedGrantActions serve(TimePoint now);
   std::optional<TimePoint> next_deadline() const;
 
-  // The assumed cost of a context on this GPU: the least that a first one was seen to take, because
-  // one that took more may have loaded modules. Zero while none was seen.
+  // The assumed cost of a context on this GPU: the least that a tenant's first context was seen to
+  // take, because larger figures may include modules. Zero while no first context was seen.
   Bytes context_cost(const GpuUuid& gpu) const;
-  // The cost to assume for a context before its creation: context_cost(), or more than any that was
-  // measured.
+  // The cost to assume for a context before its creation: context_cost(), or while that is zero,
+  // more than any context was measured to take.
   Bytes context_reserve(const GpuUuid& gpu) const;
   // Records the measured cost of a first context.
   void learn_context_cost(const GpuUuid& gpu, Bytes cost);
@@ -117,7 +117,7 @@ class GrantBook {
 
   // Passes to the account what the tenant shares.
   void tell_shared(TenantId tenant, const SharedPlace& place, Bytes adopted = {});
-  // Collects the account's actions with their GPU, and forgets tenants that no account counts.
+  // Appends the account's actions with their GPU to `into`.
   static void collect(const GpuUuid& gpu, const GrantActions& actions, AddressedGrantActions& into);
   Maybe<Account> account(TenantId tenant, const GpuUuid& gpu);
   template <class Visit>

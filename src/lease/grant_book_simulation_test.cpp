@@ -1,6 +1,6 @@
 // Seeded runs of one account against tenants that behave like libgpurota, with messages that cross,
-// a GPU that is lost and found again, and daemons that restart, also while it is lost. In any order
-// the limit is never exceeded, and what fits is not refused.
+// a GPU that is lost and found again, and daemons that restart, also while the GPU is lost. In no
+// order of these events is the limit exceeded or a request refused that fits.
 #include "lease/grant_book.h"
 
 #include <gtest/gtest.h>

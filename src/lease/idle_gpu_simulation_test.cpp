@@ -1,7 +1,6 @@
-// Tests the promise of queue.md about idle GPUs with a lab in virtual time, from a seed: while a
-// request waits that free GPUs or free memory could serve, it starts at the latest after
-// `keep_free_gpus`, whatever others have requested or booked. The check of what is free shares no
-// code with the planner.
+// Tests the promise of queue.md about idle GPUs with a lab in virtual time, from a seed: a request
+// that free GPUs or free memory could serve waits for `keep_free_gpus` at the longest, whatever
+// others have requested or booked. The check of what is free shares no code with the planner.
 //
 // GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few. A failure names its seed;
 // GPUROTA_LAB_SEED=S runs only that one. GPUROTA_LAB_TABLE=1 prints the longest waits.

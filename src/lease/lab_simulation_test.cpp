@@ -390,7 +390,7 @@ class LabSimulation {
                           [&](const Grant& grant) { return grant.request == request.id; });
     });
     if (head == queue_.end()) return;
-    // Requests before the head were granted rightly; only those after it matter.
+    // Grants to requests before the head are right; only grants to later requests can be wrong.
     std::vector<Occupant> first = before, all = before;
     for (const Grant& grant : decision.grants) {
       const auto request = std::find_if(queue_.begin(), queue_.end(),
@@ -409,7 +409,8 @@ class LabSimulation {
     }
   }
 
-  // A waiting request that would fit now waits because of an earlier one; a filler never does.
+  // If a waiting request would fit now, an earlier request makes it wait. A filler that would fit
+  // never waits.
   void check_nothing_idle(const QueueDecision& decision) const {
     const auto leases = occupants();
     bool somebody_before = false;

@@ -35,7 +35,7 @@ struct LimitedLease {
   Bytes limit;
   std::optional<Bytes> soft_limit;
   Bytes charged;
-  Bytes granted;           // the part of it that was granted to tenants
+  Bytes granted;           // the part of `charged` that was granted to tenants
   bool gives_way = false;  // memory above the soft limit is moved out first
 };
 

@@ -121,7 +121,7 @@ TEST_F(LimitPolicyTest, ALeaseThatGivesBackTheExcessInTimeStays) {
   decide({lease}, rules, 1s);
   lease.charged = lease.granted = gib(3);
   decide({lease}, rules, 2s);
-  // Memory that the driver takes by itself is the watch's business.
+  // Memory that the driver allocates by itself is left to the watch.
   lease.charged = gib(5);
   EXPECT_TRUE(decide({lease}, rules, 120s).empty());
 }

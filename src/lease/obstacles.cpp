@@ -34,7 +34,7 @@ const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
   for (const auto& [end, lease] : there) {
     if (end != kNever && fits_at(request, gpu, end, against)) return lease;
   }
-  // Among several leases without a known end, the first.
+  // Return the first of several leases without a known end.
   const WallTime last = there.back().first;
   return std::find_if(there.begin(), there.end(),
                       [last](const auto& each) { return each.first == last; })

@@ -34,7 +34,8 @@ std::optional<FreeUntil> free_until(const Request& request, GpuPlan::Against aga
 int free_now(const Request& request, GpuPlan::Against against, std::span<GpuPlan* const> gpus,
              WallTime now);
 
-// Set if the obstacle is something other than the size of the leases there.
+// Set if more is promised to leases than the capacity, or if use beyond the promises keeps the
+// request off.
 std::optional<Crowded> crowded(const Request& request, const GpuPlan& gpu, GpuPlan::Against against,
                                const std::vector<GpuRoom>& rooms, WallTime now);
 

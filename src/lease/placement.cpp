@@ -35,7 +35,7 @@ Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
   return beside_slices - (request.swap ? room.swap_wired : room.swap_needed);
 }
 
-// Why waiting can never give the request this GPU; nothing: it may.
+// Why the request can never have this GPU, however long it waits; nothing: it can.
 std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuRoom& room,
                                      const std::vector<GpuRoom>& rooms) {
   if (!leasable(room)) {
@@ -160,7 +160,7 @@ std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms) {
   const auto& named = request.gpus;
   std::vector<const GpuRoom*> all, whole, instances;
-  // If there are other GPUs, turns use those.
+  // Swap leases avoid GPUs with unified memory if there are other GPUs.
   const bool avoids_unified =
       request.swap && std::any_of(rooms.begin(), rooms.end(), [](const GpuRoom& room) {
         return leasable(room) && !room.info.unified;
@@ -189,7 +189,7 @@ Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room) {
 }
 
 Bytes residue_allowance(Bytes capacity) {
-  // Five processes on a large GPU (0.5 to 0.7 GiB each on an H100); a smaller part of a small GPU.
+  // Enough for five processes on a large GPU (0.5 to 0.7 GiB each on an H100); less on a small GPU.
   return std::min(gib(3), Bytes(capacity.count() / 16));
 }
 
@@ -212,7 +212,7 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
   const bool matters = !request.threshold || room.hidden > *request.threshold;
   if (room.is_freeing && matters) return "is not free yet: " + hidden_text(room);
   if (!in_use) return {};
-  // If all of it belongs to the user, nobody else is in the way.
+  // If all use without a lease is the user's own, nobody else is in the way.
   if (request.take_over && foreign_use(request, room).is_zero()) return {};
   return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));
 }

@@ -70,7 +70,7 @@ struct Refusal {
   std::optional<Reason> reason{};  // for kNoGpu: what it would wait for
 };
 
-// Why no state of this machine could ever fill the request; nothing: one could.
+// Why the request could not start in any state of this machine; nothing: it could.
 std::optional<Refusal> impossible(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 
@@ -80,8 +80,9 @@ std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
 // instead.
 bool leasable(const GpuRoom& room);
 // The GPUs that the request may get in principle, free or not: the named GPUs, else all of its kind
-// that can be leased. A request for several GPUs gets whole GPUs only, or MIG instances only if
-// there are too few whole GPUs and more instances. Only a request that names both gets both.
+// that can be leased. A request for several unnamed GPUs gets only whole GPUs, or only MIG
+// instances if there are too few whole GPUs and more instances. Only a request that names both
+// kinds gets both.
 std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 // Why nothing is planned on the GPU for this request: the GPU is broken or draining; or, for a
@@ -91,7 +92,7 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
 // The leases, or the use without one, that keep the request from this GPU now. The text follows
 // "GPU 3 ".
 std::string what_is_there(const PlacementRequest& request, const GpuRoom& room);
-// Whether a GPU that fits one fits the other: all is equal but the preferred GPUs.
+// Whether the two ask for the same, apart from the preferred GPUs.
 bool asks_the_same(const PlacementRequest& a, const PlacementRequest& b);
 // The room for slices, or for swap leases, without any lease on the GPU.
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);

@@ -98,7 +98,7 @@ TEST(Placement, GpusInUnreservedUseAreLeftOut) {
   EXPECT_THAT(place({}, {busy}).error().error.message, HasSubstr("without a lease"));
   EXPECT_TRUE(place(slice(gib(8)), {busy}));  // beside it there is room
   EXPECT_FALSE(place(slice(gib(20)), {busy}));
-  // But only if nothing better is free, however well this one would fit.
+  // A GPU in unreserved use is chosen only if no other is free, however well it would fit.
   EXPECT_EQ(uuids(*place(slice(gib(8)), {busy, room(1)})), (std::vector<std::string>{"GPU-1"}));
 }
 

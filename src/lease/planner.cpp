@@ -19,8 +19,8 @@ bool is_plan(const GpuTimeline::Use& use) {
          use.source == Source::kDue;
 }
 
-// The `count` GPUs with the least key; among equals the first. A key is expensive, and computed
-// once.
+// The `count` GPUs with the least key; among equals the first. Each key is computed only once,
+// because that is expensive.
 template <class Key>
 std::vector<GpuPlan*> least_first(const std::vector<GpuPlan*>& gpus, std::size_t count, Key key) {
   std::vector<std::pair<decltype(key(*gpus.front())), GpuPlan*>> order;
@@ -134,8 +134,8 @@ std::vector<Candidate> Planner::candidates(const Request& request, const Gpus& f
   Gpus considered = fitting;
   const std::size_t wanted = wanted_gpus(request);
   if (request.unbooked_for && considered.size() > wanted) {
-    // The GPUs that are booked latest, because the request lasts at least until the first of their
-    // bookings.
+    // Consider only the GPUs whose bookings begin latest, because the lease may have to leave when
+    // the first of these bookings begins.
     std::vector<WallTime> booked;
     for (const GpuPlan* gpu : considered) booked.push_back(gpu->booked_from());
     std::sort(booked.begin(), booked.end(), std::greater<>());
@@ -190,7 +190,7 @@ bool Planner::plan_later(const Request& request, const Gpus& gpus, Waiting& wait
 
 // The start is unknown. The GPUs that are likely to be free first are kept: those that are free,
 // those whose time is known, then those with the fewest leases. As no new lease starts on a kept
-// GPU, that number never grows, and the request's turn comes when those leases have ended.
+// GPU, its number of leases never grows, and the request starts when these leases have ended.
 void Planner::plan_for_some_day(const Request& request, const Gpus& gpus, Waiting& waiting) {
   const auto key = [&](const GpuPlan& gpu) {
     const auto endless = std::count_if(
@@ -221,7 +221,7 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   }
   Grant grant{request.id, {}};
   const auto source = request.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
-  // Leases are there now; bookings come later, and must not be disturbed either.
+  // Beside the current leases, the share leaves room for bookings that begin while it lasts.
   const auto share_on = [&](const GpuPlan& gpu) {
     return make_share(request.placement, gpu.room(),
                       gpu.slices(request, now_, end, Against::kPromised));
@@ -293,8 +293,8 @@ void Planner::hold_for(const Request& request, const Gpus& gpus, WallTime from, 
   }
 }
 
-// The obstacle of the request on this GPU from then on: an earlier request, else the lease that
-// ends last, or a booking.
+// The obstacle of the request on this GPU from `from` on: an earlier request, else a lease, or a
+// booking.
 std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPlan& gpu,
                                             WallTime from) const {
   const auto others = against(request, from);
@@ -350,7 +350,8 @@ void Planner::explain(const Request& request, const Gpus& gpus, Waiting& waiting
       ++waiting.free;
       continue;
     }
-    // The obstacle that is expected to end first; one with a known time before one without.
+    // Choose the obstacle that is expected to end first. Obstacles with a known end precede those
+    // without.
     const auto rank = [](const NextFree& n) { return n.behind ? kNever : n.at.value_or(kNever); };
     if (waiting.next && rank(*obstacle) >= rank(*waiting.next)) continue;
     waiting.next = obstacle;

@@ -71,7 +71,7 @@ class Planner {
 
   // The GPUs that can be planned with. If too few: `waiting` gets the reason.
   Gpus usable(const Request& request, Waiting& waiting);
-  // Which places of the queue are planned, among fillers or among all others.
+  // Which places of the queue get plans, at most kMaxPlanned: either of fillers, or of all others.
   std::vector<bool> planned_places(bool fillers) const;
   // For a request beyond kMaxPlanned: it starts now if that delays nobody.
   void try_unplanned(const Request& request, int position);

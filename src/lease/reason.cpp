@@ -108,7 +108,8 @@ Reason free_for_a_while(const Waiting& waiting) {
           until.at};
 }
 
-// The request does not wait for the end of a lease, or not only for that.
+// The reason if a GPU has too little capacity for the request, and the lease in the way is not
+// known to end.
 std::optional<Reason> too_full(const Waiting& waiting) {
   const bool ends = waiting.next && (waiting.next->at || waiting.next->ending);
   if (!waiting.crowded || ends) return std::nullopt;

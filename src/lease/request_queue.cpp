@@ -19,7 +19,8 @@ std::set<RequestId> starting(const QueueDecision& decision) {
   return requests;
 }
 
-// The requests that would start if nobody else waited, and do not; keeping.h measures the time.
+// Finds the requests that would start if nobody else waited, but do not start. Keeping measures for
+// how long.
 void find_blocked(const QueueView& view, WallTime now, QueueDecision& decision) {
   KeepingFacts& facts = decision.keeping;
   if (facts.planned_for.empty()) return;

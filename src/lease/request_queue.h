@@ -36,8 +36,8 @@
 
 namespace gpurota::lease {
 
-// At most this many requests are planned, in turn by owner. All other requests keep their order,
-// and start when they fit beside the plans.
+// At most this many requests get plans; owners take turns. All other requests keep their order, and
+// start when they fit beside the plans.
 constexpr int kMaxPlanned = 128;
 
 struct Request {
@@ -87,7 +87,7 @@ struct QueueView {
   const std::vector<GpuRoom>& rooms;
   const std::vector<Occupant>& leases;
   const Topology& topology;
-  std::span<const Booked> bookings{};  // promised to others, whenever a request came
+  std::span<const Booked> bookings{};  // promised to others; bind earlier requests, too
   const Keeping* keeping = nullptr;    // null: nothing has been kept so far
 };
 
@@ -121,7 +121,8 @@ struct FreeUntil {
   bool operator==(const FreeUntil&) const = default;
 };
 
-// A GPU on which the leases leave enough of its size for a request, but not enough of its capacity.
+// A GPU on which a request does not fit because more is promised to leases than the capacity, or
+// because of use beyond the promises.
 struct Crowded {
   std::string gpu;  // its name for people
   Bytes capacity;   // for leases of this kind of share, as the site sets it
@@ -135,7 +136,7 @@ struct Waiting {
   RequestId request;
   int position = 0;                  // from 1
   int wanted = 0;                    // GPUs
-  int free = 0;                      // of them, for this request
+  int free = 0;                      // of `wanted`, free for this request
   std::vector<GpuUuid> planned;      // where it will start, if nothing changes
   std::optional<WallTime> expected;  // when, at the latest, if nothing changes; empty: unknown
   std::optional<NextFree> next;

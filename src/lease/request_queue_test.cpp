@@ -150,7 +150,7 @@ TEST(RequestQueue, TheFirstIsProtectedOnceItHasWaitedLongAndItsStartIsKnown) {
   lab.queue.front().waited = std::chrono::hours(24);
   EXPECT_THAT(lab.granted(), IsEmpty());
   EXPECT_EQ(lab.decide().keeping.protected_request, RequestId{1});
-  // For a day, in which it should have started.
+  // The protection ends after a day, in which the request should have started.
   lab.keeping.pass(lab.decide().keeping, std::chrono::hours(24));
   EXPECT_THAT(lab.granted(), ElementsAre(2));
 }

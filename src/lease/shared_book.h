@@ -1,8 +1,8 @@
-// Which memory several processes of a lease share: each process is charged for the memory, which is
-// counted only once. Pure.
+// Which memory several processes of a lease share: each process is charged for the memory, but the
+// lease only once. Pure.
 //
-// A memory is identified by its key, chosen by the library of its exporter. Part of GrantBook;
-// state thread only.
+// Shared memory is identified by a key, which libgpurota chooses in the process that exports it.
+// Part of GrantBook; state thread only.
 #pragma once
 
 #include "base/bytes.h"

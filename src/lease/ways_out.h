@@ -1,5 +1,5 @@
-// Finds changes that would let a waiting request start now. The planner decides, so that a user who
-// follows the advice gets what it promises, if nothing else changes. Pure.
+// Finds changes that would let a waiting request start now. The planner checks each change, so that
+// a user who makes it gets what was promised, if nothing else changes. Pure.
 #pragma once
 
 #include "lease/request_queue.h"
@@ -25,7 +25,7 @@ struct WayOut {
   std::vector<GpuUuid> gpus{};  // where it would start
 };
 
-// For the request at this place in the queue. `end_is_kept`: the site ends it when its time is
+// For the request at this place in the queue. `end_is_kept`: the site ends a lease when its time is
 // over, so that a shorter time is a promise. Empty: it starts anyway, or nothing helps. At most one
 // of each kind, the smallest change first.
 std::vector<WayOut> ways_out(const QueueView& view, std::size_t place, bool end_is_kept,

@@ -31,32 +31,34 @@ class MoveCost {
   // Adds one switch. `moved` is the sum of both directions.
   void measure(Bytes moved, Duration took);
   Duration estimate(Bytes moved) const;
-  // Whether a switch of so many bytes shows how fast memory moves. A smaller one shows only the
-  // fixed cost of a switch.
+  // Whether a switch of so many bytes shows how fast memory moves. A smaller switch shows only the
+  // fixed cost.
   static bool tells_rate(Bytes moved) { return moved >= kLeastForRate; }
 
  private:
   static constexpr Bytes kLeastForRate = mib(256);
 
-  // The logarithm of the bytes per second. Averaging logarithms keeps one switch into host memory
-  // that is not ready yet, which takes ten times as long, from making turns ten times as long.
+  // The logarithm of the bytes per second. Logarithms are averaged, so that one slow switch does
+  // not make turns ten times as long: a switch takes ten times as long if host memory is not ready
+  // yet.
   double log_rate_;
   Average overhead_;  // seconds, of switches that moved nearly nothing
 };
 
-// The turn length at which moving, at `cost` a turn, takes Settings::moving_share of the time;
-// within the least and the most quantum.
+// The turn length with which moving takes Settings::moving_share of all time, if moving for each
+// turn takes `cost`. Clamped to the least and the most quantum.
 Duration quantum_for(Duration cost, const Settings& settings);
 
 // How long the pauses of a lease lasted once they had reached a given length. Recent pauses count
-// most, separately for each length, so that many short pauses do not hide how longer ones continue.
+// most. Each length is counted by itself, so that many short pauses do not hide how long the longer
+// pauses last.
 class Pauses {
  public:
   void add(Duration pause);
   // How long a holder may be idle before its turn is given to another lease, if that costs `price`:
-  // the shortest time after which at least half of the pauses went on for `price` longer. If there
-  // is no such time, the result is `price`, which costs at most twice the optimum (ski rental).
-  // Never less than Settings::idle_release.
+  // the shortest time after which at least half of the pauses that had lasted so long lasted
+  // `price` longer. If there is no such time, the result is `price`, which costs at most twice the
+  // optimum (ski rental). Never less than Settings::idle_release.
   Duration before_release(Duration price, const Settings& settings) const;
 
  private:

@@ -9,9 +9,9 @@ namespace gpurota::sched {
 // The time for which a lease has had turns, in seconds divided by its weight. The lease with the
 // least goes first.
 //
-// A pause earns no credit: catch_up() puts a lease that comes back level with the waiting leases.
-// Time that a lease had because its GPUs were free anyway counts against it only up to a window
-// (hold_back()).
+// A pause earns no credit: when a lease comes back, catch_up() sets its clock level with the
+// waiting leases. Time in which nobody else could use its GPUs counts against a lease only up to a
+// window (hold_back()).
 class FairClock {
  public:
   void start(TimePoint now) { since_ = now, running_ = true; }
@@ -29,15 +29,15 @@ class FairClock {
 
 // The time that higher priorities may still take from lower ones on one GPU (a token bucket). The
 // budget fills with their share of all time, and drains while a lease of higher priority keeps a
-// lower one waiting. Once the budget is spent, priorities count for nothing until it is half full
-// again.
+// lease of lower priority waiting. Once the budget is spent, priorities count for nothing until it
+// is half full again.
 class PriorityBudget {
  public:
   void set(double share, Duration burst);
   void advance(TimePoint now, bool draining);
   bool spent() const { return spent_; }
-  // When the budget will be spent, if `draining`, or usable again, if it is spent.
-  // TimePoint::max(): neither.
+  // When the budget will be spent if `draining`, or, once it is spent, when it will be usable
+  // again. TimePoint::max(): neither.
   TimePoint turns_at(bool draining) const;
 
  private:

@@ -1,5 +1,5 @@
-// The host memory needed for all that leases could have evicted at once. Computed from a Residency;
-// holds no state.
+// How much host memory is needed if all memory that may be evicted is evicted at the same time.
+// Computed from a Residency; holds no state.
 #pragma once
 
 #include "sched/residency.h"
@@ -14,7 +14,7 @@ class HostNeeds {
   explicit HostNeeds(const Residency& memory) : memory_(memory) {}
 
   // The host memory to keep for all that could be evicted at once. For each lease this is its
-  // movable memory, but at most the GPU's deficit and two pieces. For a lease that is put aside it
+  // movable memory, but at most the GPU's deficit plus two pieces. For a lease that is put aside it
   // is all its movable memory. Memory beyond that counts only if it is evicted or being evicted
   // already, perhaps because the deficit was larger before.
   Bytes reserved() const;
@@ -34,8 +34,8 @@ class HostNeeds {
 // The part of tenants' memory that may have to move soon, so that it is worth pinning host memory
 // for it now. Zero on a GPU that is lost, that only one lease uses, or whose leases want at most 80
 // % of its capacity together (70 % for a tenant that has pinned already). Otherwise the memory that
-// would have to move if the leases wanted a fifth of the capacity more. Deficits count as they were
-// at construction.
+// would have to move if the leases wanted a fifth of the capacity more. Uses the deficits at the
+// time of construction.
 class LikelyToMove {
  public:
   explicit LikelyToMove(const Residency& memory);

@@ -31,13 +31,13 @@ struct GpuSettings {
 struct Settings {
   Bytes host_budget{UINT64_MAX};    // host RAM that evicted memory may take
   std::optional<Duration> quantum;  // empty: from the measured cost of moving
-  double moving_share = 0.05;       // the most of the time, if the quantum is from the cost
+  double moving_share = 0.05;       // the most of the time for moving, if the cost sets the quantum
   Duration least_quantum = std::chrono::milliseconds(100);
   Duration most_quantum = std::chrono::minutes(5);
   Duration idle_release = std::chrono::milliseconds(5);
-  double priority_share = 0.5;  // of the time that higher priorities may take from lower ones
+  double priority_share = 0.5;  // part of the time that higher priorities may take from lower ones
   Duration priority_burst = std::chrono::seconds(10);  // the most of that time in one go
-  Duration yield_deadline = std::chrono::seconds(30);  // from the first close to drained
+  Duration yield_deadline = std::chrono::seconds(30);  // from closing the gates until drained
   bool stop_at_deadline = false;
   // How long a process that cannot answer may have memory that another lease needs. Then the lease
   // of that process ends. Zero: for ever.
@@ -57,8 +57,8 @@ struct LeaseTerms {
   struct Gpu {
     GpuUuid uuid;
     Bytes limit;
-    std::optional<Bytes> soft_limit{};  // a lease above it comes after all leases that are not
-    Bytes oversize{};                   // beside the limit, in host memory for good
+    std::optional<Bytes> soft_limit{};  // a lease above it goes after all leases below theirs
+    Bytes oversize{};                   // in addition to the limit; always in host memory
     bool operator==(const Gpu&) const = default;
   };
   LeaseId id;
@@ -88,7 +88,7 @@ struct AddTenant {
   LeaseId lease;
   std::vector<TenantMemory> memory;
   bool gate_open = false;  // opened by an earlier daemon, or on an earlier connection
-  TenantId replaces{};     // the tenant of its process on the last connection; 0: none
+  TenantId replaces{};     // the same process as tenant of its last connection; 0: none
 };
 // The tenant's process is dead, but its memory is not free yet: the memory counts, and the tenant
 // gets no orders.
@@ -132,7 +132,7 @@ struct Measured {
   TenantId tenant;
   GpuUuid gpu;
   Bytes beside;
-  bool confirms = false;  // doubted evictions are free by now, or in `beside`
+  bool confirms = false;  // memory of doubted evictions is free by now, or in `beside`
 };
 // Moved since the last report. `returned` is the part of an order that will not be carried out
 // (failed, or freed meanwhile).

@@ -1,4 +1,4 @@
-// Oversize leases: the part beyond the GPU's memory is in host memory for good.
+// Oversize leases: the part beyond the GPU's memory is always in host memory.
 #include "sched/host_needs.h"
 #include "sched/turns_fixture_test.h"
 

@@ -36,7 +36,8 @@ GpuSlot Residency::add_gpu(const GpuUuid& gpu, Bytes capacity) {
   return GpuSlot{static_cast<std::uint32_t>(gpus_.size() - 1)};
 }
 
-// The size of a lost GPU is unknown. Too small a size would look like a deficit.
+// The size of a lost GPU is unknown. Assume the largest, because too small a size would look like a
+// deficit.
 GpuSlot Residency::add_lost_gpu(const GpuUuid& gpu) {
   if (const auto known = slot_of(gpu)) return *known;
   const GpuSlot slot = add_gpu(gpu, Bytes(UINT64_MAX));

@@ -84,7 +84,7 @@ class Residency {
   Bytes capacity(GpuSlot gpu) const { return gpus_[gpu.value].capacity; }
   Bytes used(GpuSlot gpu) const;
   Bytes free(GpuSlot gpu) const { return capacity(gpu) - used(gpu); }
-  // By how much the capacity is too small for all to be resident at once.
+  // By how much the capacity is too small for all memory of the leases to be resident at once.
   Bytes deficit(GpuSlot gpu) const;
   Bytes wanted(GpuSlot gpu) const;  // for all to be resident at once
   // Memory that can never move: wired memory of all tenants, also if only admitted, and of

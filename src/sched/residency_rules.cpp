@@ -32,8 +32,8 @@ GrowAnswer ResidencyRules::check_growth(TenantId tenant, GpuSlot gpu, Bytes byte
   return host_has_room_for(after) ? GrowAnswer::kGranted : GrowAnswer::kRefusedHost;
 }
 
-// The bounds by limit and capacity are sums. A bound by host memory, which is rare, is found by a
-// binary search with check_growth().
+// Sums give the bounds of the limit and the capacity. In the rare case that host memory allows
+// less, a binary search with check_growth() finds how much.
 Bytes ResidencyRules::available(LeaseId lease, GpuSlot gpu, Bytes limit) const {
   const Holding own = memory_.of_lease(lease, gpu);
   Bytes most = limit - (own.movable + own.wired + own.wired_unbacked + own.beside);
@@ -75,8 +75,9 @@ Bytes ResidencyRules::told_wired(GpuSlot gpu) const {
   return sum;
 }
 
-// Whether another lease would no longer fit if `more` could not move. A lease that does not fit
-// now, because of memory that nobody asked for, must still fit once that memory is free again.
+// Whether another lease would no longer fit beside `more` bytes that cannot move. A lease that does
+// not fit now, because of memory that nobody asked for, must still fit once that memory is free
+// again.
 bool ResidencyRules::takes_from_others(LeaseId lease, GpuSlot gpu, Bytes more) const {
   const Bytes all = memory_.wired(gpu), told = told_wired(gpu);
   for (const auto& [id, h] : memory_.by_lease(gpu)) {
@@ -129,7 +130,8 @@ GrowAnswer ResidencyRules::check_hosted(TenantId tenant, GpuSlot gpu, Bytes byte
   return has + bytes <= most ? GrowAnswer::kGranted : GrowAnswer::kRefusedLimit;
 }
 
-// Returns the part beyond the limit, or all of it if the rest has no room for another reason.
+// Returns the part beyond the limit, or all of the growth if the rest would be refused for another
+// reason.
 Bytes ResidencyRules::to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit,
                               Bytes most) const {
   const auto lease = memory_.lease_of(tenant);

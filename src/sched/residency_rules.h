@@ -11,8 +11,8 @@ class ResidencyRules {
   explicit ResidencyRules(const Residency& memory) : memory_(memory) {}
 
   // Whether these bytes may be added at all, whatever is resident now. The lease must fit with its
-  // own need, and must not take room that others need. A lease that does not fit anyway, because
-  // memory has grown without being asked for, is no reason to refuse.
+  // own need, and must not take room that others need. Leases that already do not fit, because
+  // memory has grown without a request, are no reason to refuse.
   GrowAnswer check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired, Bytes limit) const;
   // The most movable memory that check_growth() would admit for the lease now. Its programs see
   // this as free memory.

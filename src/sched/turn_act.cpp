@@ -15,8 +15,8 @@ namespace gpurota::sched {
 namespace {
 
 // All leases that have run on this GPU begin with equal clocks. A lease whose clock runs already,
-// for another of its GPUs, keeps its clock: turns that often begin and end here would put it back
-// each time.
+// for another of its GPUs, keeps its clock: otherwise each beginning of turns here would move the
+// lease back in the order.
 void begin_contention(TurnTable& table, GpuSlot gpu) {
   table.gpus[gpu.value].contended = true;
   table.changed = true;
@@ -31,8 +31,8 @@ void begin_contention(TurnTable& table, GpuSlot gpu) {
   }
 }
 
-// The least time that any lease which waits, or has the turn, has had. The holder counts although
-// it may want nothing at this moment.
+// The least time on the clocks of the leases that wait or have the turn. The holder counts even if
+// it wants nothing at this moment.
 std::optional<double> least_served(const TurnTable& table, const LeaseState& besides) {
   std::optional<double> least;
   for (const auto& [id, other] : table.leases) {
@@ -62,7 +62,7 @@ void stop_clock(TurnTable& table, LeaseState& lease) {
   join_line(table, lease);
 }
 
-// The clock runs while a turn is held, until its work has drained.
+// The clock of a lease runs while it holds its turn, and then until its work has drained.
 void keep_clocks(TurnTable& table) {
   for (auto& [id, lease] : table.leases) {
     const bool has_turn = lease.phase == Phase::kHolding && !table.turn_gpus(lease).empty();
@@ -71,8 +71,8 @@ void keep_clocks(TurnTable& table) {
   }
 }
 
-// A tenant counts as busy until it has answered an order. A tenant that is busy only with an order
-// may have no work, so its pause continues meanwhile.
+// A tenant counts as busy until it has answered an order. A tenant that is busy only because of an
+// unanswered order may have no work, so the pause of its lease continues meanwhile.
 void keep_pauses(TurnTable& table, LeaseState& lease) {
   bool working = false;
   bool unknown = false;
@@ -129,8 +129,8 @@ void update_wishes(TurnTable& table) {
   }
 }
 
-// A budget is used up while a holder keeps a lease of lower priority waiting, and until that lease
-// has its turn back. Otherwise a lease that comes and goes faster than memory moves would hold the
+// A budget drains while a holder keeps a lease of lower priority waiting, and until that lease has
+// its turn back. Otherwise a lease that comes and goes faster than memory moves would hold the
 // others back for ever.
 void update_budgets(TurnTable& table) {
   for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
@@ -258,8 +258,8 @@ void finish_entering(TurnTable& table, LeaseState& lease) {
     if (!has_moved(table, lease)) lease.entering_since = table.now;
     return;
   }
-  // Memory that was asked for and not granted counts, too. Otherwise a short turn would always be
-  // over before there is room for it.
+  // Memory that was asked for, but not granted yet, counts as missing, too. Otherwise a short turn
+  // would always be over before there is room for this memory.
   for (TenantId id : lease.tenants) {
     for (GpuSlot gpu : lease.gpus) {
       const Holding& h = table.memory.at(id, gpu);
@@ -324,11 +324,12 @@ void finish_leaving(TurnTable& table, LeaseState& lease) {
   }
 }
 
-// A kernel may wait for a launch that waits at the gate. One submission passes at a time. Tenants
-// that have drained come first: a submission of theirs adds nothing to the work that has to drain.
-// The same tenant continues as long as it keeps draining (it catches up with the others). Otherwise
-// a submission passes only when draining has made no progress for a while. The time grows, so that
-// long kernels do not get new work for ever.
+// A kernel may wait for a launch that waits at the gate, so submissions pass, one at a time.
+// Tenants that have drained come first, because their submissions do not delay the work that still
+// has to drain. The tenant of the last submission continues without waiting as long as it keeps
+// draining, so that it catches up with the others. Any other submission passes only when draining
+// has made no progress for a while. The time to wait grows with each such submission, so that long
+// kernels are not followed by new work for ever.
 void let_through(TurnTable& table, LeaseState& lease) {
   Letting& letting = lease.letting;
   TenantId best{};
@@ -462,7 +463,7 @@ std::vector<TenantId> victims(const TurnTable& table, GpuSlot gpu, bool entering
 }
 
 // Time without an order is not owed. But a tenant that gives back one order after another also owes
-// the time between two orders. At most kMostBetween counts for each pause: in a longer one the
+// the time between two orders. At most kMostBetween counts each time, because in a longer time the
 // tenant may have had a turn.
 void begin_order(TurnTable& table, TenantId id, GpuSlot gpu) {
   constexpr Duration kMostBetween = std::chrono::minutes(1);
@@ -473,8 +474,8 @@ void begin_order(TurnTable& table, TenantId id, GpuSlot gpu) {
 }
 
 // Orders up to `bytes` of the tenant's memory out, as far as host memory has room, and returns how
-// much was ordered. One order at a time: a tenant exceeds each by up to a block, so the rest of
-// several orders together would not be known.
+// much was ordered. Only one order is open at a time: a tenant may move up to a block more than an
+// order says, so the rest of several open orders would be unknown.
 Bytes order_out(TurnTable& table, TenantId id, GpuSlot gpu, Bytes bytes) {
   Holding& held = table.memory.at(id, gpu);
   if (!held.leaving.is_zero()) return {};
@@ -544,15 +545,15 @@ void move_memory(TurnTable& table) {
 
 namespace {
 
-// An order that found nothing to move is tried again sooner than one that failed: usually the
+// An order that found nothing to move is tried again sooner than an order that failed: usually the
 // tenant has freed the memory, and is about to report that.
 constexpr int kSoonerIfNothingMoved = 20;
 
-// The most open requests for memory of a tenant, more than a program has threads. Further requests
-// are refused.
+// The most requests for memory that a tenant may have open; no program has so many threads. Further
+// requests are refused.
 constexpr std::size_t kMostGrowth = 4096;
 
-// A tenant that moves 16 MiB a second, as a machine that swaps does, owes nothing.
+// A tenant that moves at least 16 MiB a second owes nothing. Even a machine that swaps is as fast.
 void pay(MoveDebt& debt, Bytes moved) {
   const auto paid = std::chrono::milliseconds(moved.count() * 1000 / mib(16).count());
   debt.owed = std::max<Duration>(debt.owed - paid, Duration::zero());
@@ -662,8 +663,8 @@ void apply(TurnTable& table, const TenantStatus& event) {
   if (!tenant.answered()) return;
   tenant.busy = event.busy;
   if (!tenant.busy || tenant.gate_open) tenant.undrained = false;
-  // While the tenant drained, the daemon ended or the tenant was stopped. A kernel of the tenant
-  // may wait for a launch that waits at the gate.
+  // The daemon ended, or the tenant was stopped, before the tenant had drained. Drain now, and let
+  // submissions through, because a kernel may wait for a launch that waits at the gate.
   LeaseState& lease = table.leases.at(tenant.lease);
   if (tenant.undrained && lease.phase == Phase::kApart) close_gates(table, lease);
 }
@@ -780,7 +781,8 @@ void apply(TurnTable& table, const Restored& event) {
   gpu.since_entering.in += moved;
   // The tenant had room for any block, or for all of its evicted memory, and has not used it. The
   // same order now would change nothing. Memory that is still coming by another order counts as
-  // evicted. Until the retry, other leases can have the turn, and this lease's memory on the GPU.
+  // evicted. Until the retry, other leases can have the turn, and the room of this lease's memory
+  // on the GPU.
   const Bytes enough = std::min(held->out(), table.settings.piece);
   lease.moved_nothing = !event.failed && !enough.is_zero() && event.returned >= enough;
   if (!lease.moved_nothing && !event.failed) return;

@@ -6,8 +6,8 @@
 
 namespace gpurota::sched {
 
-// Time: when turns begin and end on a GPU, who has had how much, who wants a turn, and the budgets
-// of priorities.
+// Time: when turns begin and end on a GPU, how much time each lease has had, which leases want a
+// turn, and the budgets of priorities.
 
 void update_contention(TurnTable& table);
 void update_spent_budgets(TurnTable& table);

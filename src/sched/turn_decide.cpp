@@ -95,8 +95,8 @@ std::optional<Duration> quantum_as_set(const TurnTable& table, const LeaseState&
   return of_gpu ? of_gpu : table.settings.quantum;
 }
 
-// The measured cost of the lease's turns counts if it is less than the estimate: memory that has
-// not changed is not copied.
+// The measured cost of the lease's turns may be less than the estimate, because memory that has not
+// changed is not copied. The lesser of the two counts.
 Duration turn_cost(const TurnTable& table, const LeaseState& lease) {
   const Duration estimate = move_estimate(table, lease);
   if (!lease.cost.known()) return estimate;
@@ -117,8 +117,8 @@ Duration quantum(const TurnTable& table, const LeaseState& lease) {
 }
 
 // A holder of higher priority takes the turn back at once, so giving it away costs moving there and
-// back. Among equals the turn comes back when it is due. Giving it away early then costs the part
-// of a switch that the rest of the turn would have paid for.
+// back. Among leases of equal priority, the turn comes back when it is due. Giving the turn away
+// early then costs only the part of a switch that the rest of the turn would have paid for.
 Duration idle_before_release(const TurnTable& table, const LeaseState& holder,
                              const LeaseState& to) {
   const Duration cost = turn_cost(table, holder);
@@ -135,9 +135,9 @@ Duration idle_before_release(const TurnTable& table, const LeaseState& holder,
 
 namespace {
 
-// Whether memory of others would have to move out for the lease while host memory has no room for
-// it, and nothing that moves now will change that. Others may have grown without asking since the
-// lease was admitted.
+// Whether memory of other leases has to be evicted for the lease, but host memory has no room, and
+// no move under way makes room. The other leases may have grown without asking since the lease was
+// admitted.
 bool is_host_full(const TurnTable& table, const Holding& own, GpuSlot gpu) {
   const Bytes missing = own.missing();
   const Bytes needed = missing + own.unbacked + own.wired_unbacked;
@@ -161,7 +161,7 @@ Wait hindrance_on(const TurnTable& table, const LeaseState& lease, GpuSlot gpu) 
   bool stopped = false;
   for (const auto& [id, tenant] : table.tenants) {
     const Holding& h = table.memory.at(id, gpu);
-    if (tenant.dead) fixed += h.lingering;  // a living tenant's is confirmed soon
+    if (tenant.dead) fixed += h.lingering;  // a living tenant's memory is confirmed as free soon
     const Bytes here = h.resident + h.coming;
     if (tenant.lease == lease.terms.id || table.can_give(tenant) || here.is_zero()) continue;
     stays += here;
@@ -177,7 +177,7 @@ Wait hindrance_on(const TurnTable& table, const LeaseState& lease, GpuSlot gpu) 
 
 }  // namespace
 
-// A lease that has the turn after `holder`, and waits for it to leave, counts, too.
+// A lease that already has the turn, but waits for `holder` to leave, counts, too.
 bool waits_for(const TurnTable& table, const LeaseState& other, const LeaseState& holder) {
   if (other.terms.id == holder.terms.id || !table.conflict(other, holder)) return false;
   if (other.phase == Phase::kEntering || other.phase == Phase::kHolding) return true;
@@ -327,11 +327,11 @@ void choose_next(TurnTable& table) {
   }
 }
 
-// Two leases may hold one GPU when turns begin there, or when one of them comes to use another GPU.
-// A lease that waits for memory continues, even if it has to leave: its kernels may be unable to
-// end before a thread of its program has that memory. If a leaving lease cannot leave before it has
-// its memory, the other leases that wait for memory leave, too: the first lease that drains makes
-// room for the others.
+// Two leases may hold one GPU when turns begin there, or when one of them begins to use another
+// GPU. A lease that waits for memory continues, even if it has to leave: its kernels may be unable
+// to end before a thread of its program has that memory. If a leaving lease cannot leave before it
+// has its memory, the other leases that wait for memory leave, too: the first lease that drains
+// makes room for the others.
 void resolve_conflicts(TurnTable& table) {
   for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
     if (!table.gpus[i].contended) continue;

@@ -80,7 +80,7 @@ std::optional<TimePoint> next_deadline(const TurnTable& table) {
     if (lease.no_room_since && !lease.no_room_reported) {
       earlier(best, *lease.no_room_since + kNoRoomLasts, table.now);
     }
-    // Time that is owed counts only while events come in.
+    // Owed time is counted only when an event comes in, so ask for a Tick.
     if (table.owes(lease)) earlier(best, table.now + owed_step(table, lease), table.now);
     if (lease.phase == Phase::kLeaving) {
       earlier(best, lease.letting.since + lease.letting.patience, table.now);

@@ -25,10 +25,10 @@ struct PendingGrow {
 
 // The time that a tenant owes for orders to move memory on one GPU.
 struct MoveDebt {
-  Duration owed{};      // with orders to carry out, since it last carried out a whole one
+  Duration owed{};      // time with open orders since it last carried out a whole order
   bool partly = false;  // part of the order under way will not be carried out
   std::optional<Duration>
-      given_back{};  // when such an order ended (by TurnTable::awake); until the next
+      given_back{};  // when such an order ended (by TurnTable::awake); reset by the next order
 };
 
 enum class DebtTold { kNothing, kHalf, kEnd };
@@ -42,9 +42,9 @@ struct TenantState {
   std::uint32_t gate_seq = 0;  // of the last order
   std::uint32_t seen_seq = 0;  // of the last order that was carried out
   bool busy = false;
-  // The tenant may have work from before its gate was shut, by the last daemon or while the tenant
-  // was stopped. Any tenant may be at work with a shut gate, because captures and graphs are not
-  // submitted.
+  // The tenant may still have work from before its gate was shut: the last daemon shut the gate, or
+  // the tenant was stopped meanwhile. `busy` alone does not show such work: captures and graphs are
+  // not submitted, so any tenant may be at work with a shut gate.
   bool undrained = false;
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;
@@ -97,7 +97,7 @@ struct LeaseState {
   Letting letting;
   bool aside = false;     // see Turns::set_aside
   bool backfill = false;  // uses GPUs kept for another lease, until all GPUs of that lease are free
-  bool reported = false;  // that it does not yield was reported
+  bool reported = false;  // a report said that it does not yield
   std::optional<TimePoint> no_room_since;  // wants, and does not fit beside unmovable memory
   bool no_room_reported = false;
   bool is_held_up = false;  // at the last check: needs memory of processes that cannot answer
@@ -109,7 +109,7 @@ struct LeaseState {
 struct Moved {
   Bytes in, out;
   Bytes clean;      // part of `out` not copied, as host memory had it already
-  Duration took{};  // that leases took to enter, also where that was abandoned
+  Duration took{};  // that leases took to enter, including abandoned attempts
 };
 
 struct SwitchRecord {
@@ -131,8 +131,8 @@ struct GpuState {
   bool contended = false;
   std::optional<TimePoint> fits_since;
   PriorityBudget budget;
-  bool draining = false;  // the budget: a lease of lower priority is held back
-  bool spent = false;     // the budget, or that of a GPU needed together with this one
+  bool draining = false;  // the budget drains, because a lease of lower priority is held back
+  bool spent = false;     // the budget of this GPU, or of a GPU needed together with it, is spent
   MoveCost cost;
   LeaseId last_holder;
   MoveCounts counts;

@@ -23,8 +23,8 @@ struct TurnTable {
   std::map<TenantId, TenantState> tenants;
   TimePoint held_until{};  // no decision before then
   TimePoint now{};
-  Duration awake{};      // time in which events came in; deadlines of tenants count by it
-  bool changed = false;  // a phase, in this step: earlier decisions may no longer hold
+  Duration awake{};      // the clock of tenants' deadlines: the time in which events came in
+  bool changed = false;  // a phase changed in this step, so earlier decisions may be wrong
   Actions actions;       // that follow from the event being handled
 
   bool on_hold() const { return now < held_until; }
@@ -39,12 +39,12 @@ struct TurnTable {
   // The leases that have a turn on one of these GPUs, or have not left it yet.
   std::vector<LeaseState*> claimants(const Slots& of, LeaseId except);
   bool waits_for_room(const LeaseState& lease, GpuSlot gpu) const;
-  // Whether the lease waits for memory and its work has not ended by itself: a capture ends only
-  // once it has the memory that it allocates.
+  // Whether the leaving lease waits for memory, and its work has not ended within
+  // Settings::drain_patience: a capture ends only once it has the memory that it allocates.
   bool cannot_leave(const LeaseState& lease, GpuSlot gpu) const;
   bool can_give(const TenantState& tenant) const;  // whether its memory can be evicted now
-  // How much eviction may be ordered. Less than the room in host memory by a block: blocks move
-  // whole, so an order may move up to one block more.
+  // How much eviction may be ordered: a piece less than the room in host memory. Blocks of up to a
+  // piece move whole, so an order may move up to one block more.
   Bytes may_go_out() const;
 
   // The longest time that others have waited for the lease to drain, or to carry out orders to

@@ -9,7 +9,8 @@ namespace gpurota::sched {
 
 namespace {
 
-// The longest time that one event adds. A tick comes each second while something is owed.
+// The most time that one event adds to what is owed. A tick comes each second while something is
+// owed.
 constexpr Duration kMostStep = std::chrono::seconds(2);
 
 // A lease that waits for memory itself owes nothing: its work may be unable to end without that
@@ -65,7 +66,7 @@ void watch_debts(TurnTable& table, LeaseState& lease) {
 
 namespace {
 
-// Whether this lease and another one each wait for memory of the other, so that neither can end its
+// Whether this lease and another lease wait for each other's memory, so that neither can end its
 // work.
 bool is_deadlocked(const TurnTable& table, const LeaseState& lease) {
   return std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](GpuSlot gpu) {

@@ -24,16 +24,16 @@ class Turns {
   explicit Turns(const Settings& settings = {});
 
   void set(const Settings& settings);
-  // Adds or changes a GPU, or adds one again that was lost. An error, with the reason, if the
-  // leases there would no longer fit. `anyway`: never an error, for a capacity that others have
-  // taken already; growth that does not fit is refused later.
+  // Adds a GPU, changes it, or adds it again after it was lost. An error, with the reason, if the
+  // leases there would no longer fit. `anyway`: never an error, because others have already taken
+  // the rest of the GPU; growth that does not fit is refused later.
   Result<void> set_gpu(const GpuSettings& settings, bool anyway = false);
   void set_outsiders(const GpuUuid& gpu, Bytes bytes);
   // Whether a new lease can be added. An error when the lease could never be resident beside what
   // others have wired, or when host memory has no room for its oversize part.
   Result<void> check_lease(const LeaseTerms& terms) const;
-  // Adds a lease that check_lease() or an earlier daemon has admitted. A lease that does not fit
-  // any more is refused as it grows. A GPU that is not there now counts as lost: the lease's memory
+  // Adds a lease that check_lease() or an earlier daemon has admitted. If the lease no longer fits,
+  // its growth is refused later. A GPU that is not there now counts as lost: the lease's memory
   // there is kept in the books until set_gpu.
   void add_lease(const LeaseTerms& terms);
   bool has_lease(LeaseId lease) const { return table_.leases.contains(lease); }

@@ -1,5 +1,5 @@
-// Moves memory as the library does: one thread takes all orders so far, moves whole blocks (at
-// least as much as ordered out, at most as much in), reports each block, and returns the rest of
+// Moves memory as the library does: one thread takes all orders so far, moves whole blocks (out at
+// least as many bytes as ordered, in at most as many), reports each block, and returns the rest of
 // the order. For turns_world_test.cpp only.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Programs whose memory is in blocks of many sizes, on the simulated machine: they get the GPU for
-// as long as others.
+// Tests on the simulated machine that programs whose memory is in blocks of many sizes get the GPU
+// for as long as other programs.
 #include "sched/turns_blocks_test.h"
 
 #include "testing/effort.h"

@@ -1,5 +1,5 @@
-// Tenants that do not carry out orders: each way of refusing ends the lease, and an honest tenant
-// is never ended for it.
+// Tests that a lease ends if its tenant does not carry out orders, in each way of not doing so, and
+// that the lease of an honest tenant never ends for that.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {

@@ -48,7 +48,7 @@ class TurnsTest : public testing::Test {
     }
   }
 
-  // Both have their memory, B was last to get it.
+  // Adds two leases that do not fit together. Both have allocated their memory, B last.
   void add_two_that_do_not_fit(int priority_of_b = 0) {
     add(kLeaseA, {kA}, gib(70));
     add(kLeaseB, {kB}, gib(70), {kGpu0}, priority_of_b);
@@ -57,7 +57,7 @@ class TurnsTest : public testing::Test {
     evicted.clear();
   }
 
-  // Both at work, and B's turn has only begun.
+  // Both leases have work, and B's turn has just begun.
   void let_b_begin() {
     work(kA);
     work(kB);
@@ -113,7 +113,8 @@ class TurnsTest : public testing::Test {
                  Bytes(out.count() / 2)});
   }
 
-  // A tenant that works has something in flight while its gate is open, and waits while it is not.
+  // A tenant that works has something in flight while its gate is open, and waits while its gate is
+  // shut.
   void say(TenantId t) {
     const bool runs = open.contains(t);
     const bool busy = stuck.contains(t) || (works.contains(t) && runs);
@@ -137,7 +138,7 @@ class TurnsTest : public testing::Test {
   Turns turns;
   TimePoint now{seconds(100)};
   Duration restoring_takes{};
-  std::map<TenantId, Duration> slow;  // how much longer it takes for some
+  std::map<TenantId, Duration> slow;  // how much longer restoring takes for some tenants
   std::uint32_t seq = 0;
   std::vector<Action> done, queue;
   bool carrying_out = false;

@@ -34,8 +34,9 @@ TEST_F(TurnsTest, ALeaseThatComesBetweenTwoKernelsBringsNoCredit) {
   EXPECT_TRUE(holds(kLeaseA)) << "B was away, and has saved nothing up";
 }
 
-// Found on a GPU: a lease waited 2.1 s at quanta of 100 ms. The other lease had come for a moment
-// while the first one held the turn idly, and wanted nothing when the turn changed hands.
+// Found on a GPU: a lease waited 2.1 s, although quanta were 100 ms. While it had held the turn
+// idly, another lease had wanted the turn for a moment, and wanted nothing more when it got the
+// turn.
 TEST_F(TurnsTest, ALeaseThatGetsTheTurnOfARestingHolderBringsNoCredit) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
   add_two_that_do_not_fit();

@@ -30,7 +30,7 @@ class LostGpu : public testing::Test {
                  bool open) {
     take(turns.handle(AddTenant{tenant, lease, {{gpu, movable, resident, {}}}, open}, now));
   }
-  // Tenants obey gate orders at once. C waits at its gate while that is shut.
+  // Tenants obey gate orders at once. C waits at its gate while the gate is shut.
   void take(const Actions& actions) {
     for (const Action& action : actions) {
       done.push_back(action);

@@ -1,4 +1,4 @@
-// Random plans for the simulated machine, and the reduction of a failing one.
+// Random plans for the simulated machine, and the reduction of a failing plan.
 #include "sched/turns_world_test.h"
 
 #include <algorithm>
@@ -216,7 +216,7 @@ Plan random_plan_with_captures(unsigned seed, double seconds) {
   // Longer than drains and moves take, but shorter than the time until others happen to free memory
   // that a lease waits for.
   plan.settings.yield_deadline = std::chrono::seconds(4);
-  const auto excuses = [](const ScriptLine& line) {  // who does not yield
+  const auto excuses = [](const ScriptLine& line) {  // reasons why a lease does not yield
     return line.act != Act::kStart && line.act != Act::kEnd;
   };
   std::erase_if(plan.script, excuses);

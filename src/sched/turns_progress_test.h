@@ -133,8 +133,8 @@ class Progress : protected Movers {
     }
   }
 
-  // A request for memory that has room is granted, even if others have none; and a request that
-  // would take another's room is refused.
+  // Checks that a request for memory is granted if there is room, even if other leases have none,
+  // and that a request that would take the room of another lease is refused.
   void check_judgement(const Residency& before, const Grow& grow, const Actions& actions) {
     for (const Action& action : actions) {
       const auto* answer = std::get_if<AnswerGrow>(&action);

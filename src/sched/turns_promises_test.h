@@ -40,8 +40,8 @@ class Promises : protected Progress {
     }
   }
 
-  // Where others have grown without asking, leases that were there may stay, but may not add
-  // memory.
+  // If others have grown without asking, leases that were there may keep the GPU above its
+  // capacity, but may not add memory.
   void check_used(std::size_t g, Bytes used) {
     const bool settling = is_unknown(g) || now_ < lowered_at_[g] + kLowering;
     if (!settling && used > std::max(capacity_[g], most_used_[g])) {

@@ -10,7 +10,7 @@ class RoomTest : public TurnsTest {
  protected:
   explicit RoomTest(const Settings& settings = {}) : TurnsTest(settings) {}
 
-  // A has 70 of 80 GiB, and 5 GiB of each cannot move.
+  // A has 70 of 80 GiB, and B has 6 GiB. 5 GiB of each lease cannot move.
   void add_a_large_one_and_a_small_one() {
     add(kLeaseA, {kA}, gib(65));
     add(kLeaseB, {kB}, gib(1));

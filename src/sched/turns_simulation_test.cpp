@@ -104,8 +104,8 @@ TEST(TurnsSimulation, PromisesHoldWhenLeasesHaveMoreMemoryThanTheirGpu) {
 TEST(TurnsSimulation, SeedsThatFoundBugsPass) {
   if (testing::kSanitized) return;
   // The bugs: a new lease had credit; a turn was over before room for its first memory was made;
-  // turns that began repeatedly on one of a lease's two GPUs put it back in the queue for the
-  // other; priority budgets of two GPUs were never spent at the same time.
+  // turns that began repeatedly on one GPU of a lease moved the lease back in the queue for its
+  // other GPU; priority budgets of two GPUs were never spent at the same time.
   for (const unsigned seed : {1008u, 6097u, 20079u, 20853u}) {
     const Plan plan = random_plan(seed, 3600);
     const Outcome outcome = simulate(plan);
@@ -207,13 +207,13 @@ TEST(TurnsSimulation, PausesAreUsedByTheOtherLease) {
   const Plan plan = one_gpu(gib(24), {a, b});
   const Outcome outcome = simulate(plan);
   ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
-  // One after the other, each would work half of its time: half of the hour in total.
+  // If each lease kept its turn during its pauses, the two would work half of the hour in total.
   EXPECT_GE(outcome.run[0] + outcome.run[1], 0.8 * plan.seconds);
   EXPECT_NEAR(outcome.run[0], outcome.run[1], 0.05 * plan.seconds);
 }
 
-// Pauses shorter than moving there and back end a turn near its end nevertheless, as the turn has
-// paid for its moving by then.
+// Near the end of a turn, even a pause that is shorter than moving there and back ends the turn,
+// because the turn has paid for its moving by then.
 TEST(TurnsSimulation, ShortPausesEndTurnsThatHaveLastedLong) {
   LeasePlan a = busy_lease(1, gib(20), 1);
   LeasePlan b = busy_lease(2, gib(20), 1);

@@ -25,7 +25,7 @@ struct GpuMemory {
   Bytes hosted;                // in host memory for good
   Bytes beside;                // taken without asking
   Bytes lingering;             // reported as evicted, and there until the next sample
-  Blocks blocks;               // of resident and out, where it has such
+  Blocks blocks;               // blocks of `resident` and `out`, except for Shape::kAny
   Bytes to_evict, to_restore;  // orders not carried out yet
   bool evicting = false;
   Bytes arriving;  // the piece that is being restored: in GPU memory already
@@ -49,7 +49,7 @@ struct Tenant {
   bool stopped = false, dead = false, gone = false;
   bool known = false;  // the daemon knows it
   bool heard = true;   // the daemon knows whether it is stopped
-  bool moves = false;  // blocks, as it was told
+  bool moves = false;  // its thread that moves blocks is at work
   double fails_until = -1;
   bool open = false;
   bool busy = false;
@@ -66,8 +66,8 @@ struct Tenant {
   std::vector<std::function<void()>> inbox;  // while stopped
   std::uint32_t grow_seq = 0;
   std::map<std::uint32_t, Growth> growing;
-  double said_until = 0;     // its messages arrive in order,
-  double ordered_until = 0;  // and the daemon's
+  double said_until = 0;     // when its last message arrives: messages keep their order
+  double ordered_until = 0;  // when the daemon's last message to it arrives
 
   double uniform() { return static_cast<double>(random() >> 11) / 9007199254740992.0; }
 };

@@ -6,7 +6,7 @@ namespace {
 
 class VainTurns : public TurnsTest {
  protected:
-  // B works and needs the memory of A. A is idle, and is one of `those` by now.
+  // B works and needs the memory of A. A is idle, and has been added to `those`.
   void let_b_need_a(std::set<TenantId>& those) {
     add_two_that_do_not_fit();
     work(kA);
@@ -18,8 +18,8 @@ class VainTurns : public TurnsTest {
   }
 };
 
-// A tenant that, for example, was granted memory but has not made it can evict nothing until it
-// reports that. Repeated orders would keep both sides busy.
+// For example, a tenant that was granted memory but has not allocated it has nothing to evict until
+// it reports that. Repeated orders would keep both sides busy.
 TEST_F(VainTurns, TenantWithNothingToEvictIsNotAskedRepeatedly) {
   let_b_need_a(hollow);
   pass(seconds(1));

@@ -30,7 +30,7 @@ struct LeaseView {
   LeaseId lease;
   Phase phase = Phase::kApart;
   bool takes_turns = false;
-  bool above_soft = false;  // its soft limit, so all leases that are not go first
+  bool above_soft = false;  // above its soft limit: all leases below theirs go first
   Wait wait = Wait::kNothing;
   LeaseId behind;    // the holder that it waits for, or whose process cannot answer; 0: none
   TenantId process;  // that cannot answer; 0: none

@@ -350,7 +350,7 @@ class World : Promises {
     take(turns_->set_aside(id, true, at(now_)));
   }
 
-  // Leases that came meanwhile were admitted as if this one never came back.
+  // Tries again until the lease fits: other leases were admitted as if it never came back.
   void take_back(std::size_t lease) {
     if (!aside_.contains(lease)) return;
     const LeaseId id = plan_.leases[lease].terms.id;

@@ -32,7 +32,7 @@ struct LeasePlan {
   double pause = 0;         // seconds of pause
   double period = 0;        // instead of pauses: requests at this interval, answered or not
   double kernel = 0.01;     // how long draining takes at most
-  bool collective = false;  // its tenants' kernels wait for each other's
+  bool collective = false;  // the kernels of its tenants wait for each other
   bool churns = false;      // frees and allocates
   bool captures = false;    // at times its work cannot end before it gets memory
   bool doubted = false;     // memory reported as evicted stays until the next sample
@@ -53,8 +53,8 @@ enum class Act {
   kBack,       // once there could be room for it
   kOutsiders,  // memory of processes without turns, taken without asking
   kBeside,     // memory that a tenant takes without asking on each of its GPUs
-  kLose,  // a GPU: nothing moves there, and a daemon that is started meanwhile does not find it
-  kFind   // it again; `tenant` is 1: the daemon sees it at once, else the next one does
+  kLose,  // the GPU is lost: nothing moves there, and a daemon that starts then does not find it
+  kFind   // the GPU is back; `tenant` is 1: the daemon sees it at once, else the next daemon does
 };
 
 struct ScriptLine {
