@@ -41,7 +41,7 @@ bool virtual_find(State& s, uint64_t address, VirtualFound* out);
 uint64_t virtual_next(State& s, uint64_t address, uint64_t end);
 // Whether the range overlaps any of our mappings.
 bool virtual_any(State& s, const AddressRange& range);
-// Whether the range has only a part of one of our mappings.
+// Whether the range begins or ends inside one of our mappings.
 bool virtual_cuts(State& s, const AddressRange& range);
 
 // False: not an address of ours.
