@@ -189,7 +189,7 @@ uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary,
   Lock lock(s.contexts.mutex);
   if (ContextEntry* known = find_entry(s, context)) {
     if (!charged) return known->serial.load();
-    known->context.store(nullptr);  // destroyed unseen, and its handle given out again
+    known->context.store(nullptr);  // the context was destroyed unseen, and its handle reused
   }
   const uint32_t serial = s.contexts.last_serial.fetch_add(1) + 1;
   ContextEntry* e = free_entry(s);

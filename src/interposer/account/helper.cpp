@@ -114,8 +114,8 @@ void* run(void* argument) {
 
 }  // namespace
 
-// Without the thread the program still works, but gives headroom back only with its next question.
-// Until then the daemon counts all of the headroom.
+// Without the thread the program still works, but answers no RECALL. Its headroom then stays until
+// its next question, and the daemon counts all of the headroom.
 void start_helper(State& s) {
   if (s.link.helper_started) return;
   s.link.helper_started = start_thread(run, &s);

@@ -163,8 +163,8 @@ HostCall let_go(void* data) {
   return call;
 }
 
-// Driver calls that the host function makes pass the gate: a call that waited here would wait for
-// itself.
+// Driver calls that the host function makes pass the gate: a call that waited at the gate would
+// wait for its own host function to end.
 void run_function(void* data) {
   const HostCall call = let_go(data);
   Gate& gate = gate_of(state()).gate;

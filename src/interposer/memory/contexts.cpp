@@ -93,7 +93,7 @@ void context_is_gone(const ContextInfo& info) {
   report_contexts(info.slot);
 }
 
-// Must be one step with the driver's call: otherwise the worker would meet a context that is gone.
+// Must be one step with the driver's call: otherwise the worker could use a context that is gone.
 bool forget_context(CUcontext context, ContextInfo* info) {
   if (swapping()) g_swap.forget_context(context);
   return remove_context(context, info);

@@ -179,8 +179,8 @@ class Room {
       if (used_[slot]) put(slot, taken_[slot]);
     }
   }
-  // Does not count on memory that idle graphs hold, as the driver shares it between graphs as it
-  // likes. reserve() has the driver release that memory, and then the graph may grow.
+  // Does not count on memory that idle graphs hold, because the driver shares such memory between
+  // graphs as it likes. reserve() has the driver release that memory, and then the graph may grow.
   bool make_on(int slot, int64_t bytes) {
     Pool* pool = pool_of_slot(s_, slot);
     if (pool == nullptr) return true;

@@ -180,8 +180,8 @@ bool find_allocation(State& s, uint64_t ptr, Allocation* out) {
   return entry != nullptr;
 }
 
-// A thread that frees a pointer got it from the thread that allocated it, and so cannot miss the
-// entry made then.
+// A thread that frees a pointer got the pointer after the pointer's entry was made, and so sees the
+// entry.
 bool forget(State& s, uint64_t ptr, Allocation* out) {
   PointerShard& shard = pointer_shard(s, ptr);
   if (ptr == 0 || shard.live.load(std::memory_order_relaxed) == 0) return false;  // 0 is not a key

@@ -81,7 +81,7 @@ struct Physical {
   uint64_t key;         // names the memory for other processes; 0: none
   // Of memory that moves (swap/virtual_memory.h).
   uint32_t traits;      // as SwapCalls::create takes them
-  uint64_t home;        // its address in the SwapSpace; 0: it is the driver's
+  uint64_t home;        // its address in the SwapSpace; 0: memory that does not move
   uint64_t next_ended;  // id
 };
 

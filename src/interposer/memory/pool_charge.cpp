@@ -144,10 +144,10 @@ Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   return {grown, slot.headroom.load()};
 }
 
-// The reading includes the caller's memory. So does an equal charge, unless that charge is from an
-// earlier reading. A thread with an earlier reading holds the lock until its charge is stored, so
-// is_free() would be false. The charge is stored last under the lock, so a stored charge has been
-// paid.
+// The reading includes the caller's memory. A charge that equals the reading includes that memory
+// too, unless the charge is from an earlier reading. A thread with an earlier reading holds the
+// lock until its charge is stored, so is_free() would be false. The charge is stored last under the
+// lock, so a stored charge has been paid.
 bool is_charged(const Pool& pool) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);

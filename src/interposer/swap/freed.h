@@ -50,8 +50,9 @@ bool swap_end_freed_soon(State& s);
 // ends once nothing is in flight, as its events can no longer be queried.
 void swap_forget_events(State& s);
 
-// Waits for memory that was freed in stream order to end by itself, for a second at most, because
-// its stream may wait for us. Returns whether anything was given back since `before` was read.
+// Waits until memory that was freed in stream order ends by itself. Waits for a second at most,
+// because the memory's stream may wait for this thread. Returns whether anything was given back
+// since `before` was read.
 bool wait_for_freed(State& s, uint64_t before);
 
 }  // namespace gpurota::interposer

@@ -102,8 +102,8 @@ bool drain(Worker& w) {
   return true;
 }
 
-// Ends the state of moving once all memory is resident again: calls that only need memory may
-// continue.
+// Ends the state of moving once all memory is resident again: calls that need only resident memory
+// may continue.
 void end_moving(Worker& w) {
   if (out_bytes(w.swap) != 0 || w.swap.gate.state() != GateState::kAway) return;
   w.swap.drained.store(0, std::memory_order_release);
@@ -144,7 +144,7 @@ void evict(Worker& w, int slot, uint64_t bytes) {
     end_moving(w);
     return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
   }
-  swap_end_freed(w.s, w.swap.freed_last.load());  // nothing is in flight: freed memory need not move
+  swap_end_freed(w.s, w.swap.freed_last.load());  // nothing in flight: freed memory need not move
   char device_name[128];
   if (find_rdma_device(device_name, sizeof(device_name))) {
     GPUROTA_DEBUG("slot %d: cannot evict: %s is open", slot, device_name);
@@ -278,7 +278,8 @@ bool prepare_host_memory(Worker& w) {
   const uint64_t may_keep = w.swap.kept_bytes.load();
   const uint64_t held = host_sum(w.swap, &HostMemory::total_bytes);
   if (may_keep != 0 && held > may_keep) return give_back_one(w.swap);
-  // This process may pin less than before: others may pin the bytes that it gives back.
+  // The limit of this process has become smaller, so that others may pin the bytes that it gives
+  // back.
   const uint64_t all_pinned = host_sum(w.swap, &HostMemory::pinned_bytes);
   if (all_pinned > w.swap.pinned_bytes.load() && give_back_one(w.swap)) return true;
   if (pin_again(w)) return true;
