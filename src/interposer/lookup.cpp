@@ -58,8 +58,8 @@ void* replace(const char* name, int id, void* found) {
   return hook_for_pointer(found);  // nullptr: another library's own function of that name
 }
 
-// Whether `handle` is a pseudo handle. RTLD_NEXT would have to be resolved for the caller, but
-// whichever library asks, it may get only the hook for a hooked name.
+// Whether `handle` is RTLD_NEXT or RTLD_DEFAULT. RTLD_NEXT is not resolved for the calling library,
+// because every library must get the hook for a hooked name.
 bool is_search(void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
 
 // look_up_nvml() and look_up(): nullptr lets the stub jump to the real function.

@@ -6,7 +6,7 @@ namespace gpurota::interposer {
 enum class Answer {
   kYes,
   kNo,        // the lease has no room
-  kAway,      // no daemon within the time that growth waits
+  kAway,      // no daemon answered within GPUROTA_WAIT_MS
   kCrowded,   // the lease or its user has as many processes as it may
   kOver,      // there is no such lease, or it is another user's
   kNoThread,  // the kernel makes no thread for this process, and memory that moves needs one

@@ -36,9 +36,9 @@ bool begins(const char* text, const char* prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-// Sets the driver's variables, which the driver reads when it is initialised and children inherit.
-// The new list is in memory of our own, since a library must not call the program's malloc. As with
-// setenv, a thread that reads the environment meanwhile is the program's own risk.
+// Sets the variables that the driver reads when it is initialised. Child processes inherit these
+// variables. The new list is in memory of our own, since a library must not call the program's
+// malloc. As with setenv(), the program must not read the environment in another thread meanwhile.
 bool show_only(const char* gpus) {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
@@ -166,7 +166,7 @@ bool may_initialise() {
 
 CUresult cuInit(unsigned int flags) {
   using namespace gpurota::interposer;
-  // No GPU rather than no limit.
+  // Where no limit can be enforced, the program gets no GPU.
   if (active() && !can_hold()) {
     notice_once(Notice::kNoLease,
                 "the C library of this program is not glibc, so no limit can be held: it has no "

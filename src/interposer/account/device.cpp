@@ -79,9 +79,9 @@ bool remove_entry(ContextEntry* e, ContextInfo* out) {
   return true;
 }
 
-// Finds a context that is being destroyed. A tool's callback may use the context while the driver
-// destroys it; recording the context anew then would keep it for ever. Memory that is allocated in
-// it is charged until it is freed. False: the context is not being destroyed.
+// Finds a context that is being destroyed. A tool's callback may use such a context; if the context
+// were recorded anew, its entry would stay for ever. Memory allocated in such a context is charged
+// until the memory is freed. False: the context is not being destroyed.
 bool place_aside(CUcontext context, Place* out) {
   State& s = state();
   const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
@@ -189,7 +189,7 @@ uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary,
   Lock lock(s.contexts.mutex);
   if (ContextEntry* known = find_entry(s, context)) {
     if (!charged) return known->serial.load();
-    known->context.store(nullptr);  // destroyed unseen, and its handle given out again
+    known->context.store(nullptr);  // the context was destroyed unseen, and its handle reused
   }
   const uint32_t serial = s.contexts.last_serial.fetch_add(1) + 1;
   ContextEntry* e = free_entry(s);

@@ -30,12 +30,13 @@ CUcontext context_of_serial(uint32_t serial);
 // nullptr: no context is current.
 CUcontext current_context();
 Place current_place();
-// If the program sees only one GPU, the slot of that GPU, on which every stream then is; else -1.
+// The slot of the program's GPU, which has all its streams, if the program sees only one GPU; else
+// -1.
 int only_slot();
 Place place_of_one_of_many(CUstream stream, bool per_thread);
 // Where `stream`'s work runs; `per_thread`: the function is of the per-thread stream family.
-// Inline, because a Place that a call returns goes through the stack in pieces, for which the
-// processor has to wait.
+// Inline: a call would return the Place through the stack in pieces, and the processor would wait
+// for the pieces.
 inline Place place_of_stream(CUstream stream, bool per_thread) {
   const int only = only_slot();
   return only >= 0 ? Place{Place::Kind::kSlot, only, 0} : place_of_one_of_many(stream, per_thread);
@@ -76,8 +77,8 @@ bool any_context();
 // Adds `by` to the references of a context (cuCtxAttach). Returns the new count, 1 if the context
 // is not known.
 uint32_t refer(CUcontext context, int by);
-// Records the context through which a green context is used. Memory in it ends with the context of
-// `serial`.
+// Records the context through which a green context is used. Memory in the green context ends with
+// the context of `serial`.
 void add_view(CUcontext view, CUgreenCtx green, CUdevice device, int slot, uint32_t serial);
 bool find_view(CUgreenCtx green, ContextInfo* out);
 bool remove_view(CUgreenCtx green, ContextInfo* out);

@@ -1,5 +1,5 @@
 // The headroom: the bytes that this process may still allocate on each GPU without asking the
-// daemon. memory/reserve.cpp has what a request for memory does with it.
+// daemon. memory/reserve.cpp describes how a request for memory uses the headroom.
 //
 // granted = charged + headroom. An allocation takes from the headroom before the driver is called,
 // and puts the bytes back when the driver fails or when the allocation ends. Only the daemon's

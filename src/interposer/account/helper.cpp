@@ -21,8 +21,9 @@ namespace {
 
 constexpr int64_t kFirstRetryMs = 50;
 constexpr int64_t kLastRetryMs = 1000;
-constexpr int64_t kRefusedRetryMs = 30000;  // the lease is over; perhaps that was a mistake
-// How long the loss of the descriptor may go unnoticed.
+// The daemon says that the lease is over, perhaps by mistake.
+constexpr int64_t kRefusedRetryMs = 30000;
+// How often to check that the program has not closed our descriptor.
 constexpr int64_t kDescriptorCheckMs = 60000;
 
 void answer_recall(State& s, const Socket& event, const gpurota_msg_recall& recall) {
@@ -50,7 +51,7 @@ bool handle_event(State& s, const Socket& event, const void* packet, long size, 
   if (size < static_cast<long>(sizeof(header))) return false;
   memcpy(&header, packet, sizeof(header));
   if (s.swaps.load() != 0) return g_swap.take_order(s, packet, size, fds);
-  if (header.type != GPUROTA_MSG_RECALL) return true;  // of a newer daemon
+  if (header.type != GPUROTA_MSG_RECALL) return true;  // a message of a newer daemon
   gpurota_msg_recall recall;
   if (size < static_cast<long>(sizeof(recall))) return false;
   memcpy(&recall, packet, sizeof(recall));
@@ -59,7 +60,7 @@ bool handle_event(State& s, const Socket& event, const void* packet, long size, 
   return true;
 }
 
-// Serves the socket until it ends or a newer one is there.
+// Serves the event socket until its connection ends or a newer socket replaces it.
 void serve(State& s, const Socket& event) {
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
   while (s.link.next_event.load() == 0 && is_ours(event)) {
@@ -113,8 +114,8 @@ void* run(void* argument) {
 
 }  // namespace
 
-// Without the thread the program still works. Its slack then stays until its next question, and the
-// daemon counts the slack in full.
+// Without the thread the program still works, but answers no RECALL. Its headroom then stays until
+// its next question, and the daemon counts all of the headroom.
 void start_helper(State& s) {
   if (s.link.helper_started) return;
   s.link.helper_started = start_thread(run, &s);

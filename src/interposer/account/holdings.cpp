@@ -43,7 +43,7 @@ void hold_memory(int slot, uint64_t key, uint64_t bytes) {
   Lock lock(s.link.mutex);
   if (!note(s, slot, key, bytes)) return;
   gpurota_msg_counted answer;
-  // If the daemon is away, tell_holdings() tells the next one.
+  // If the daemon is away, tell_holdings() tells the next daemon.
   if (connected(s) && is_understood(s)) {
     ask_about(s, make_holding(slot, GPUROTA_HOLDING_MINE, key, bytes), &answer);
   }

@@ -140,8 +140,9 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
 bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
   gpurota_msg_hello hello;
   {
-    // An answer to the last connection's daemon must not give back bytes that HELLO says are held,
-    // and an answer that could not be sent must not take them up again.
+    // Under the lock no answer to a RECALL is half done. Otherwise an answer on the last connection
+    // could give back bytes that HELLO reports as held, or an answer that could not be sent could
+    // take back bytes that HELLO does not report.
     Lock lock(s.link.recall_mutex);
     hello = make_hello(s);
     s.link.recall_inode = 0;
@@ -173,8 +174,8 @@ Answer why_not(const State& s) {
   return s.link.no_thread ? Answer::kNoThread : Answer::kAway;
 }
 
-// The wait counts from when the daemon was first missed, so that a program which keeps trying does
-// not wait anew each time.
+// The wait begins when the daemon is first missed: a program that keeps trying must not wait anew
+// each time.
 bool ensure_connected(State& s) {
   if (connected(s)) return true;
   if (lease_pending()) return false;  // refused, or the driver is not initialised yet
@@ -286,7 +287,7 @@ void report_contexts(int slot) {
   State& s = state();
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
-  if (!connected(s)) return;  // the next HELLO tells it
+  if (!connected(s)) return;  // the next HELLO reports the contexts
   gpurota_msg_contexts question{};
   question.header.type = GPUROTA_MSG_CONTEXTS;
   question.slot = static_cast<uint32_t>(slot);
@@ -350,7 +351,8 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease
   }
   if (answer.status == GPUROTA_REFUSED_BUSY) return Answer::kAway;
   if (answer.status != GPUROTA_OK) return Answer::kNo;
-  // An older daemon does not tell: opened memory is then charged to its maker alone.
+  // An older daemon does not say which lease the other process is of; opened memory is then charged
+  // to its maker alone.
   *own_lease = answer.own_lease != 0 || (s.link.daemon_features & GPUROTA_FEATURE_HOLDING) == 0;
   return fds.count() == 1 && adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
 }

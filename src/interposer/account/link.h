@@ -1,9 +1,9 @@
 // The connection to gpurotad: docs/design/tenant-protocol.md from the tenant's side.
 //
-// Any thread of the program may call, holding Link::mutex for one question. The helper thread
-// (helper.cpp) answers the daemon's questions. The daemon is trusted to be what it says, but its
-// messages are checked: a message that does not fit the protocol ends the connection, and without a
-// connection the daemon counts as away.
+// Any thread of the program may call these functions. Each takes Link::mutex for one question,
+// unless the caller must hold it. The helper thread (helper.cpp) answers the daemon's questions.
+// The daemon's identity is not checked, but its messages are: a message that does not fit the
+// protocol ends the connection, and without a connection the daemon counts as away.
 #pragma once
 
 #include "abi/wire.h"
@@ -36,15 +36,15 @@ bool query(int slot, uint64_t* limit, uint64_t* available);
 int keep_members(int32_t* pids, int count);
 
 // Asks for a socket to the process that shares `name`, over which that process sends descriptors
-// (wire_share.h). The caller closes the socket. kNo: no process shares it, or not with this
-// process. kAway: ask again in a moment. `own_lease`: the other process is of this lease.
+// (wire_share.h). The caller closes the socket. kNo: no process shares `name` with this process.
+// kAway: ask again in a moment. `own_lease`: the other process is of this lease.
 Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease);
 
-// The longest that one attempt may hold the program. A running daemon answers in microseconds. A
-// starting one, for which systemd takes connections, answers in a second or two. A suspended one
-// does not answer.
+// The longest that one attempt may block the program. A running daemon answers in microseconds. A
+// daemon that is starting, whose connections systemd takes, answers in a second or two. A suspended
+// daemon does not answer.
 constexpr int64_t kHandshakeMs = 5000;
-// Makes one attempt to connect; whether it worked. With Link::mutex held.
+// Makes one attempt to connect, and returns whether it succeeded. With Link::mutex held.
 bool reconnect_once(State& s, int64_t patience_ms = kHandshakeMs);
 // With Link::mutex held: ends the connection.
 void disconnect(State& s);

@@ -1,4 +1,5 @@
-// How the files of account/ speak with the daemon. All with Link::mutex held.
+// How the files of account/ speak with the daemon. Call all of these functions with Link::mutex
+// held.
 #pragma once
 
 #include "interposer/account/answer.h"
@@ -12,7 +13,7 @@ namespace gpurota::interposer {
 
 // Whether there is a connection. A socket that the program has closed does not count.
 bool connected(State& s);
-// Connects if needed, waiting for the daemon as growth does.
+// Connects if needed, and waits for the daemon as long as a request for memory does.
 bool ensure_connected(State& s);
 // Why there is no connection.
 Answer why_not(const State& s);

@@ -1,6 +1,6 @@
-// NVML as programs call it: nvidia-smi, pynvml, frameworks that size themselves from it. Our
-// functions show them the lease's memory and its processes instead of the GPU's; all else is NVML's
-// own.
+// NVML as programs call it: nvidia-smi, pynvml, frameworks that choose how much to allocate by
+// NVML's figures. Our functions show the memory and the processes of the lease instead of the
+// GPU's; NVML itself answers all other calls.
 //
 // NVML needs no CUDA, so a program that never calls cuInit may call these functions. Such a program
 // becomes a tenant at once or not at all, because a daemon that is away must not keep nvidia-smi

@@ -1,5 +1,5 @@
 // Lists the processes on a GPU of the lease, as NVML does, but only those of the lease. The daemon
-// tells which these are. If the daemon cannot tell, a process sees only itself.
+// says which processes are of the lease. If the daemon cannot tell, a process sees only itself.
 #include "interposer/account/link.h"
 #include "interposer/account/nvml.h"
 #include "interposer/os/sys.h"
@@ -9,7 +9,7 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr unsigned kUsual = 64;    // lists up to this need no memory
+constexpr unsigned kUsual = 64;    // lists up to this length need no mapped memory
 constexpr unsigned kMost = 65536;  // pids of a machine: no list is longer
 
 bool among(const int32_t* pids, int count, unsigned pid) {

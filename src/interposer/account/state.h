@@ -20,7 +20,7 @@ struct Slot {
   alignas(64) std::atomic<uint64_t> tickets, flights[64];  // Flight (memory/reserve.h); 0: free
   std::atomic<uint32_t> asking, freed;  // refusals under way; changes when bytes are put back
   std::atomic<uint64_t> allocations, refusals;
-  std::atomic<uint64_t> imported;       // the part of what is charged that another process made
+  std::atomic<uint64_t> imported;       // charged bytes of memory that another process made
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;       // live contexts whose cost was reserved
   std::atomic<uint32_t> primary_maker;  // of the primary context (memory/contexts.cpp)
@@ -63,7 +63,7 @@ struct Link {
   std::atomic<int> next_event;  // event socket for the helper thread to take over, +1
   std::atomic<uint32_t> event_turn;  // futex: next_event has changed
   std::atomic<uint64_t> event_inode;
-  std::atomic<int> event_fd;  // the helper's, +1; for others to shut down
+  std::atomic<int> event_fd;  // the helper's event socket, +1; other threads may shut it down
   Mutex recall_mutex;         // held while a RECALL is answered, and while HELLO says what is held
   uint64_t recall_inode;  // the event socket whose recalls are answered; 0: a HELLO is under way
 };
@@ -75,7 +75,7 @@ struct ContextEntry {
   CUgreenCtx green;           // the green context whose view it is, or nullptr
   uint32_t references;        // cuCtxAttach adds, cuCtxDetach takes away
   CUdevice device;
-  std::atomic<CUcontext> aside;  // being destroyed: not found; its handle may be reused
+  std::atomic<CUcontext> aside;  // being destroyed: lookups skip it; its handle may be reused
   bool primary, charged;         // charged: counted in Slot::contexts
 };
 
@@ -101,7 +101,7 @@ struct State : DriverPart {
   Contexts contexts;
 
   uint64_t used(int slot, int64_t granted, int64_t headroom) const;  // as the page shows it
-  void mirror(int slot);  // shows the ledger of one GPU in the page; a hint
+  void mirror(int slot);  // copies the figures of one GPU to the page, as a hint to the daemon
   void count_unhooked(const char* name);
   void mirror_unhooked();
 };

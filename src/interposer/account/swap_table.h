@@ -2,10 +2,9 @@
 // functions through this table. swap/ fills the table in.
 //
 // An entry is called only where swapping() is true, unless its comment says otherwise: any other
-// process pays for that question and nothing more. The table is filled in at link time, because
-// another library's constructor may call the hooks before our constructors have run. The
-// declaration of each entry's function in swap/ says what the function does and returns;
-// register.cpp has both names.
+// process pays only for that check. The table is filled in at link time, because another library's
+// constructor may call the hooks before our constructors have run. The declaration of each entry's
+// function in swap/ says what the function does and returns; register.cpp has both names.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -35,8 +34,8 @@ struct SwapTable {
   Answer (*grow)(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);
   void (*shrink)(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint64_t hosted);
 
-  // Contexts. The first three are called with GatePart::contexts_mutex held, and `free_context` in
-  // every lease.
+  // Contexts. The first three are called with GatePart::contexts_mutex held. `free_context` is
+  // called in every lease.
   void (*unpark)(State& s);
   void (*forget_events)(State& s);
   void (*forget_context)(CUcontext context);

@@ -27,8 +27,8 @@ struct Hook {
 };
 
 // Filled at link time, because a constructor of another library may look up driver functions before
-// our constructors have run. A function call in place of the cast would leave addresses empty until
-// then.
+// our constructors have run. With a function call in place of the cast, the addresses would be
+// empty until our constructors run.
 const Hook kHooks[kHookCount] = {
 #define GPUROTA_HOOK(symbol, base, version, flags) \
   {#symbol, base, version, flags, reinterpret_cast<void*>(&::symbol)},
@@ -115,8 +115,8 @@ bool search_driver(Found* found) {
   return true;
 }
 
-// Adds exported addresses first: of two hooks with one address (a driver that aliases them), the
-// hook of the exported name keeps it.
+// Adds the exported addresses first: if a driver has one address for two hooked functions, the hook
+// of the exported name keeps the address.
 void publish(const Found& found) {
   Lock lock(driver_part().driver_mutex);
   if (g_driver_found.load(std::memory_order_relaxed)) return;
@@ -130,8 +130,8 @@ void publish(const Found& found) {
 
 }  // namespace
 
-// Holds no lock of ours while it takes the loader's: another thread may run a constructor inside
-// dlopen and be in this very function.
+// Holds no lock of ours while it takes the loader's lock: a thread that runs a constructor inside
+// dlopen() has the loader's lock, and may wait for ours in this function.
 bool find_driver() {
   if (g_driver_found.load(std::memory_order_acquire)) return true;
   ErrnoGuard guard;

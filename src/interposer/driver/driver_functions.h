@@ -1,7 +1,8 @@
-// The types of the driver's functions that libgpurota stands in for, and of those it calls itself.
+// The types of the driver functions that libgpurota hooks, and of the driver functions that it
+// calls.
 //
-// The column `use` of abi/driver_functions.tsv lists these functions. The build makes
-// GPUROTA_HOOKED_FUNCTIONS and GPUROTA_CALLED_FUNCTIONS (driver_table.h) of it. Each hook is an
+// The column `use` of abi/driver_functions.tsv lists these functions. From that list the build
+// makes GPUROTA_HOOKED_FUNCTIONS and GPUROTA_CALLED_FUNCTIONS (driver_table.h). Each hook is an
 // exported function of this library with the same name and type.
 #pragma once
 

@@ -9,8 +9,8 @@ std::atomic<bool> g_check_pid{false};
 
 namespace {
 
-// Kernels before 4.14 have no MADV_WIPEONFORK. Only the process id then shows a raw clone without
-// libc's fork handlers, at the price of a system call per hook.
+// Kernels before 4.14 have no MADV_WIPEONFORK. There, only the process id reveals a raw clone()
+// that bypassed libc's fork handlers, so each hook pays a system call.
 DriverPart* make_parts() {
   ErrnoGuard guard;
   const size_t bytes = (g_spare_memory.bytes + 4095) & ~static_cast<size_t>(4095);

@@ -62,8 +62,8 @@ struct DriverPart {
   KnownStreams streams;
 };
 
-// Memory for all parts where none can be mapped, and its size. Defined by swap/, which knows all
-// parts.
+// Static memory for all parts, used where no memory can be mapped. Defined by swap/, which knows
+// all parts.
 struct SpareMemory {
   void* memory;
   size_t bytes;

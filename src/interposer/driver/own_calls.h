@@ -55,12 +55,11 @@ class Outside {
   // For a stream of ours, and for an event recorded only in our streams or in streams that were
   // outside of captures.
   static Outside ours() { return Outside(true); }
-  // Asks the driver, which never harms a capture. Also detects a stream that only joined a capture.
-  // For the legacy stream, also detects a capture of another stream that waits for the legacy
-  // stream.
+  // Asks the driver; asking never harms a capture. Also detects a stream that only joined a
+  // capture. For the legacy stream, also detects a capture of another stream that waits for the
+  // legacy stream.
   static Outside unless_captured(CUstream stream, bool per_thread);
-  // For a query that a capturing stream answers like any other stream, but a default stream does
-  // not.
+  // For a query that any stream but a default stream may answer while it captures.
   static Outside unless_default(CUstream stream);
   Outside(const NothingCaptures& nothing)
       : proven_(nothing) {}  // NOLINT: one proof is as good as the other

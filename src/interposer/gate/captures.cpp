@@ -32,9 +32,10 @@ CUresult stream_created(CUresult result, const CUstream* out) {
   return result;
 }
 
-// Records an event, because the work of a destroyed stream continues. A stream that belongs to a
-// capture, or only joined one, must not be queried. For such a stream the event stays nullptr, and
-// the stream's earlier work is found once nothing captures. Called with the streams' mutex held.
+// Records an event behind the stream's work, which continues after the stream is destroyed. A
+// stream that belongs to a capture, or only joined one, must not be queried. For such a stream the
+// event stays nullptr, and the stream's earlier work is found once nothing captures. Called with
+// the streams' mutex held.
 void leave_event(KnownStreams& known, CUstream stream, const KnownStream& gone) {
   const RelaxedCapture relaxed;
   const Outside outside = Outside::unless_captured(stream, false);
@@ -57,12 +58,12 @@ template <typename Real>
 CUresult destroy(CUstream stream, Real real) {
   if (!swapping()) return real(stream);
   KnownStreams& known = state().streams;
-  Lock lock(known.mutex);  // the worker queries streams under it: none may be destroyed
+  Lock lock(known.mutex);  // no stream is destroyed while the worker queries it
   const KnownStream* found = known.streams.find(reinterpret_cast<uint64_t>(stream));
   const KnownStream stays = found != nullptr ? *found : KnownStream{nullptr, -1, false};
   if (found != nullptr) leave_event(known, stream, stays);
-  // Must come before `real`: afterwards a new stream may get the same handle, and memory freed in
-  // this stream must not pass as freed in the new one.
+  // Must come before `real`: after that a new stream may get the same handle, and memory freed in
+  // this stream would count as freed in the new stream.
   g_swap.stream_gone(state(), reinterpret_cast<uint64_t>(stream));
   const CUresult result = real(stream);
   KnownStream gone{};
@@ -74,15 +75,15 @@ CUresult destroy(CUstream stream, Real real) {
 }
 
 // Waits while another thread holds the proof that nothing captures. A capture that fails to begin
-// is counted too; streams are then asked without need.
+// is counted too; the only harm is that streams are queried without need.
 void count_capture() {
   State& s = state();
   const Lock lock(s.streams.mutex);
   s.captures.fetch_add(1);
 }
 
-// Begins the capture with the streams' mutex held: a query of the worker's to the stream meanwhile
-// would end the capture.
+// Begins the capture with the streams' mutex held: if the worker queried the stream meanwhile, the
+// query would end the capture.
 template <typename Call>
 CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
   count_capture();
@@ -162,8 +163,8 @@ HostCall let_go(void* data) {
   return call;
 }
 
-// Driver calls that the host function makes pass the gate: a call that waited here would wait for
-// itself.
+// Driver calls that the host function makes pass the gate: a call that waited at the gate would
+// wait for its own host function to end.
 void run_function(void* data) {
   const HostCall call = let_go(data);
   Gate& gate = gate_of(state()).gate;

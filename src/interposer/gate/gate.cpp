@@ -12,7 +12,8 @@ constexpr uint32_t kMembarrier = 1;
 constexpr uint32_t kNoMembarrier = 2;
 // With this many marks in use, a new thread looks for marks of threads that have ended.
 constexpr uint32_t kBeforeLooking = 64;
-// While waiting, marks are read this often: a thread that left just before may not have notified.
+// How often wait_inside() reads the marks: a thread that left just before the gate was shut did not
+// notify.
 constexpr int64_t kMarkCheckMs = 1;
 
 bool is_alive(int32_t tid) {
@@ -62,8 +63,9 @@ GateMark* Gate::register_thread() {
   return mark;
 }
 
-// Fences first, for kernels without membarrier. A submission passes when the gate is open, or with
-// one of the passes. A call that only needs resident memory passes unless the gate is kAway.
+// Fences first, for kernels without membarrier. A submission passes when the gate is open, or takes
+// one of the passes if the gate is kShut. A call that only needs resident memory passes unless the
+// gate is kAway.
 bool Gate::may_pass(GateClass what) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t state = state_.load() & ~kFence;

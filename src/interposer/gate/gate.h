@@ -1,9 +1,9 @@
 // The gate of a tenant: whether its threads may give the GPU work now.
 //
 // Passing the open gate costs two stores, a load and a store: the thread marks itself inside and
-// counts, reads the gate, calls the driver, and unmarks itself. Closing is the slow side's work:
-// the closing thread shuts the gate, makes every thread's marks visible (membarrier), and waits for
-// the threads inside. So no call is in the driver once wait_inside() returns true, and none gets in
+// counts, reads the gate, calls the driver, and unmarks itself. Closing the gate is expensive: the
+// closing thread shuts the gate, makes every thread's marks visible (membarrier), and waits for the
+// threads inside. So no call is in the driver once wait_inside() returns true, and none gets in
 // before the gate is opened, except
 //   - calls that a thread makes inside another gated call, or inside a callback of the driver (the
 //     thread would wait for itself);
@@ -33,7 +33,7 @@ enum class GateState : uint32_t { kOpen = 0, kShut = 1, kAway = 2 };
 struct alignas(64) GateMark {
   std::atomic<int32_t> tid;  // 0: not in use
   std::atomic<uint32_t> depth;
-  std::atomic<uint32_t> submissions;  // that passed, modulo 2^32; written only by the mark's thread
+  std::atomic<uint32_t> submissions;  // that came, modulo 2^32; only the mark's thread writes it
   uint32_t callbacks;                 // callbacks of the driver that this thread is in
 };
 
@@ -123,7 +123,7 @@ class Gate {
     ErrnoGuard guard;
     bool asked = false;
     while (!may_pass(what)) {
-      // Unmarked meanwhile, because the answer comes from the driver.
+      // The thread does not count as inside while captures() asks the driver, or while it waits.
       unmark(mark);
       if (!asked && captures()) {
         remark(mark);

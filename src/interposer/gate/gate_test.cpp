@@ -243,7 +243,8 @@ TEST_F(GateTest, ForkedChildHasAnOpenGateAndIsOutside) {
   wiped->set(GateState::kAway);
   const pid_t child = ::fork();
   if (child == 0) {
-    // The forking thread was inside the gate, so it leaves a gate that it is no longer in.
+    // The forking thread was inside the gate. In the child the gate is wiped, so the thread leaves
+    // a gate that it is not in.
     wiped->leave(mark);
     { GateGuard guard(*wiped, GateClass::kSubmits, submits); }
     ::_exit(wiped->wait_inside(now_ms() + kSoon) ? 0 : 1);

@@ -7,7 +7,8 @@
 
 namespace gpurota::interposer {
 
-// Another thread cannot query a thread's own default stream, so its submissions are marked.
+// Another thread cannot query a thread's own default stream, so submissions to that stream are
+// marked with an event.
 GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, bool waits) {
   if (!swapping()) return;
   GatePart& part = gate_of(state());

@@ -1,8 +1,8 @@
 // Takes a driver call through the gate of a swap lease (gate.h). A process that is not a swap
 // tenant pays two loads.
 //
-// A call inside the gate counts as being submitted, so no call may wait for memory inside: a wait
-// for memory comes first.
+// A call inside the gate counts as being submitted, so a call must wait for memory before it enters
+// the gate, never inside.
 #pragma once
 
 #include "interposer/driver/driver.h"

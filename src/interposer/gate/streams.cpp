@@ -55,9 +55,9 @@ void ask_default_streams(State& s, const StreamAsking& asking, uint32_t* busy) {
   GPUROTA_OWN(cuCtxSetCurrent)(nullptr);
 }
 
-// A stream that was destroyed while in a capture left no event. An event behind all current work of
-// its context takes its place. A driver that cannot record such an event (before CUDA 12.5) leaves
-// the stream's work unseen.
+// A stream that was destroyed while in a capture left no event. Instead, an event is recorded
+// behind all current work of the stream's context. A driver that cannot record such an event
+// (before CUDA 12.5) leaves the stream's work unseen.
 void mark_unmarked(KnownEvent& unmarked, const NothingCaptures& nothing) {
   if (unmarked.event != nullptr) return;
   const InContext in(unmarked.context);

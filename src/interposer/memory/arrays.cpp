@@ -1,8 +1,9 @@
 // Arrays and mipmapped arrays: memory that the driver lays out as it likes.
 //
-// The driver tells how much memory an array takes: the same array with deferred mapping has no
-// memory, but its needs can be queried. Without that query, the most that the layout can need is
-// charged. Charges are in whole 2 MiB, as nothing tells which arrays share a step.
+// The driver says how much memory an array takes: an array of the same shape with deferred mapping
+// has no memory, and the driver answers a query for its needs. Without that query, the most that
+// the layout can need is charged. Charges are in whole 2 MiB, because nothing says which arrays
+// share 2 MiB.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
@@ -14,7 +15,7 @@ namespace gpurota::interposer {
 namespace {
 
 // Bytes of an element, for formats whose elements have one size. Elements of block-compressed and
-// planar formats are smaller than what the last line returns.
+// planar formats are smaller than the 16 bytes returned for them.
 uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   const uint64_t channels = shape.NumChannels < 4 ? shape.NumChannels : 4;
   switch (shape.Format) {
@@ -107,7 +108,7 @@ CUdevice current_device() {
 // `call` makes the array and fills in its handle. `levels` 0: not a mipmapped array.
 template <typename Handle, typename Call>
 CUresult create(Handle* out, const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels, Call call) {
-  // The memory of such an array comes with cuMemMapArrayAsync, and is charged as that of a handle.
+  // Such an array gets its memory by cuMemMapArrayAsync; the handle of that memory is charged.
   constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
   const Place place = current_place();
   if ((shape.Flags & kWithoutMemory) != 0 || place.kind == Place::Kind::kNoContext) return call();

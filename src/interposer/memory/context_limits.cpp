@@ -1,5 +1,5 @@
-// The heap and the printf buffer of kernels: the only memory of a context whose size an argument
-// tells.
+// The heap and the printf buffer of kernels: the only memory of a context whose size the program
+// passes as an argument.
 //
 // Such memory is charged by what NVML shows, as the rest of a context is, since nothing tells when
 // the driver takes it. The hook only checks that there is room, and does not keep the room: an
@@ -14,7 +14,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// By how many bytes the limit grows the context's memory; 0 where no argument tells.
+// The bytes by which the new limit enlarges the context's memory; 0 where the value does not say.
 uint64_t growth_of(CUlimit limit, uint64_t value) {
   if (limit != CU_LIMIT_MALLOC_HEAP_SIZE && limit != CU_LIMIT_PRINTF_FIFO_SIZE) return 0;
   size_t before = 0;

@@ -1,6 +1,6 @@
 // Contexts: each costs hundreds of megabytes, and no argument tells how many. Before a context is
-// created the daemon reserves what earlier ones on that GPU cost, and the daemon is told how many
-// contexts live.
+// created, the daemon reserves the cost of earlier contexts on that GPU. Afterwards the daemon is
+// told how many contexts live.
 #include "interposer/memory/contexts.h"
 
 #include "interposer/account/device.h"
@@ -65,9 +65,9 @@ template <typename Call>
 CUresult create(CUcontext* out, CUdevice device, Call call) {
   const int slot = reserve_context(device);
   if (slot < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  // The driver takes long to create a context, and the worker does not wait for that. The new
-  // context may have the handle of one that has just ended, but nothing lives in it before it is
-  // noted.
+  // The driver takes long to create a context, so the worker is not kept waiting meanwhile. The new
+  // context may have the handle of a context that has just ended, but nothing lives in the new one
+  // before it is noted.
   CUresult result = call();
   if (result == CUDA_SUCCESS) {
     result = beside_worker([&] {
@@ -93,7 +93,7 @@ void context_is_gone(const ContextInfo& info) {
   report_contexts(info.slot);
 }
 
-// Must be one step with the driver's call: otherwise the worker would meet a context that is gone.
+// Must be one step with the driver's call: otherwise the worker could use a context that is gone.
 bool forget_context(CUcontext context, ContextInfo* info) {
   if (swapping()) g_swap.forget_context(context);
   return remove_context(context, info);

@@ -58,10 +58,10 @@ void settle_primary(const PrimaryLeft& left);
 // evicted.
 bool begin_primary(int slot, CUdevice device);
 void end_primary(int slot, bool made);
-// Call before a call that may end the primary context. A thread that makes the next one waits until
-// end_primary(), which must come after the records of the context are removed. Returns the slot, or
-// -1 if end_primary() must not be called: the lease does not have the GPU, or this thread is in the
-// middle of making or ending the context.
+// Call before a call that may end the primary context. A thread that wants to make the next primary
+// context waits until end_primary(), which must come after the records of the old context are
+// removed. Returns the slot, or -1 if end_primary() must not be called: the lease does not have the
+// GPU, or this thread is in the middle of making or ending the context.
 int hold_primary(CUdevice device);
 
 // `call` retains the primary context, and creates it if there is none; `context` then returns it.

@@ -1,5 +1,5 @@
-// Memory of other processes that is neither a handle of cuMemCreate's nor opened by IPC: memory of
-// an imported pool, and external memory.
+// Memory of other processes that has no handle of cuMemCreate and was not opened by an IPC handle:
+// memory of an imported pool, and external memory.
 //
 // External memory is charged if it has a key, which only a process with libgpurota gives. Other
 // external memory is mostly this process's own, made through another interface (Vulkan), and NVML
@@ -64,7 +64,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUmemPoolPt
   return result;
 }
 
-// A successful call gives the descriptor to the driver, so its key is read before.
+// A successful call gives the descriptor to the driver, so the key is read before the call.
 CUresult cuImportExternalMemory(CUexternalMemory* out,
                                 const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* desc) {
   GPUROTA_ENTER(cuImportExternalMemory, out, desc);

@@ -121,7 +121,7 @@ CUresult trim(CUmemoryPool, size_t) {
 }
 
 // Runs before the library's own constructor, which reads the environment. Sets a lease, and a
-// daemon for which nobody waits.
+// daemon that does not exist and is not waited for.
 __attribute__((constructor(101))) void set_environment() {
   ::setenv("GPUROTA_LEASE", "L1", 1);
   ::setenv("GPUROTA_SOCKET", "/nonexistent/tenant.sock", 1);

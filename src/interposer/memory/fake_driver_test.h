@@ -1,6 +1,6 @@
 // A driver of a few functions for the tests of the hooks, installed into the table of real
 // functions in the test's own process, so that the hooks run under the sanitizers. The driver hands
-// out addresses, adds up what a GPU would lose, and keeps the highest sum.
+// out addresses, adds up the memory that a GPU would lose, and keeps the highest sum.
 #pragma once
 
 #include "interposer/driver/driver.h"
@@ -16,7 +16,8 @@ void install(interposer::Fn id, F* function) {
 
 inline constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// A fresh driver and a fresh tenant without a daemon, to whom `granted` bytes have been granted.
+// Begins anew with an empty driver, and with a tenant that has no daemon and a grant of `granted`
+// bytes.
 void reset_fake_driver(std::int64_t granted);
 
 std::int64_t physical_bytes();

@@ -1,11 +1,12 @@
-// Memory of graphs: allocation nodes, also those that cuMemAllocAsync becomes while a stream
-// captures.
+// Memory of graphs: allocation nodes, including those that a capture makes of calls of
+// cuMemAllocAsync.
 //
 // A node has its addresses from the start. The driver backs these addresses with memory when the
 // graph is uploaded or launched. The memory stays with the stream of the launch, and the driver may
-// share it between graphs. So what a graph *could* need is added up when it is made ready, and
-// taken from the headroom around a launch. The charge is what the driver says it has reserved for
-// graphs, as for pools. A graph that has its memory is launched without asking anybody.
+// share it between graphs. So the most that a graph could need is added up when the graph is
+// instantiated, and taken from the headroom around a launch. As for pools, the charge is the memory
+// that the driver reports as reserved for graphs. A graph that already has its memory is launched
+// without a reservation.
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
@@ -101,7 +102,8 @@ uint32_t trims_of(State& s, const GraphNeed& need) {
   return sum;
 }
 
-// Identifies a stream for as long as it lives; 0 for one that only its thread can name.
+// Identifies a stream for as long as it lives; 0 for the default stream of a thread, which only
+// that thread can name.
 uint64_t stream_key(CUstream stream, bool per_thread) {
   if (stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread)) return 0;
   return stream == nullptr ? 1 : reinterpret_cast<uint64_t>(stream);
@@ -177,13 +179,14 @@ class Room {
       if (used_[slot]) put(slot, taken_[slot]);
     }
   }
-  // Does not count on memory that idle graphs hold, as the driver shares it between graphs as it
-  // likes. reserve() has the driver release that memory, and then the graph may grow.
+  // Does not count on memory that idle graphs hold, because the driver shares such memory between
+  // graphs as it likes. reserve() has the driver release that memory, and then the graph may grow.
   bool make_on(int slot, int64_t bytes) {
     Pool* pool = pool_of_slot(s_, slot);
     if (pool == nullptr) return true;
     const int64_t growth = growth_for(s_, *pool, static_cast<uint64_t>(bytes));
-    // If an upload has brought the graph's memory already, it is charged twice for a moment.
+    // If an upload has brought the graph's memory already, the memory is charged twice for a
+    // moment.
     flights_[slot].begin(s_.slots[slot]);
     const Answer answer = reserve(slot, growth, &flights_[slot]);
     if (answer != Answer::kYes) {

@@ -27,8 +27,8 @@ uint64_t key_of_bytes(const void* bytes, size_t size);
 // Charges `bytes` for `import`, whose key and slot are known; nothing more if `import` is charged
 // already. False: refused, and the user has been told.
 bool charge_import(Import* import, uint64_t bytes);
-// Like charge_import(), but if the lease has the memory already, only what the daemon says is
-// charged. `size()` is called if the daemon does not know the size.
+// Like charge_import(), but if the lease has the memory already, only the bytes that the daemon
+// names are charged. `size()` is called if the daemon does not know the size.
 template <typename Size>
 bool charge_import_of(Import* import, Size size) {
   uint64_t bytes = 0;

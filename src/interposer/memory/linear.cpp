@@ -17,8 +17,8 @@ PointerShard& pointer_shard(State& s, uint64_t ptr) {
   return memory_of(s).pointers[mix_key(ptr) >> 32 & (kShards - 1)];
 }
 
-// True if this was the first reference. A block for which there is no entry counts as new each time
-// and is never credited twice: too much is charged, never too little.
+// True if this was the first reference. If there is no memory for a block's entry, each reference
+// counts as the first, and at most one is credited: too much is charged, never too little.
 bool enter_block(State& s, uint64_t block) {
   BlockShard& shard = memory_of(s).blocks[block & (kShards - 1)];
   Lock lock(shard.mutex);
@@ -26,8 +26,8 @@ bool enter_block(State& s, uint64_t block) {
   return references == nullptr || (*references)++ == 0;
 }
 
-// Credits under the lock: a later allocation in this block charges it again, so with a late credit
-// it would be charged twice.
+// Credits with the lock held: a later allocation in this block charges the block again, so until a
+// late credit the block would be charged twice.
 bool leave_block(State& s, int slot, uint64_t block) {
   BlockShard& shard = memory_of(s).blocks[block & (kShards - 1)];
   Lock lock(shard.mutex);
@@ -39,8 +39,9 @@ bool leave_block(State& s, int slot, uint64_t block) {
   return true;
 }
 
-// Counts the bytes of a range's blocks. Blocks that the range fills are its own; `edge` decides
-// about the two that it may share with others.
+// Counts the bytes of a range's blocks. A block that the range fills belongs to the range alone.
+// The range may share its first and last block with others; `edge` says whether such a block
+// counts.
 template <typename Edge>
 int64_t walk_blocks(uint64_t ptr, uint64_t size, Edge edge) {
   const uint64_t first = ptr / kBlockBytes;
@@ -93,7 +94,8 @@ CUresult allocate(uint64_t estimate, Call call) {
   if (answer != Answer::kYes) {
     const RelaxedCapture relaxed;
     GPUROTA_OWN(cuMemFree_v2)(relaxed, made.ptr);
-    // The owed bytes go first: a block that another allocation has entered meanwhile stays charged.
+    // The bytes that were not reserved are taken first, because leave_blocks() does not credit a
+    // block that another allocation has entered meanwhile.
     put(place.slot, most - cost);
     leave_blocks(s, place.slot, made.ptr, made.size);
     return refuse(place.slot, estimate, answer);
@@ -178,8 +180,8 @@ bool find_allocation(State& s, uint64_t ptr, Allocation* out) {
   return entry != nullptr;
 }
 
-// A thread that frees a pointer got it from the thread that allocated it, and so cannot miss the
-// entry made then.
+// A thread that frees a pointer got the pointer after the pointer's entry was made, and so sees the
+// entry.
 bool forget(State& s, uint64_t ptr, Allocation* out) {
   PointerShard& shard = pointer_shard(s, ptr);
   if (ptr == 0 || shard.live.load(std::memory_order_relaxed) == 0) return false;  // 0 is not a key

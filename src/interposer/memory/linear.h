@@ -1,10 +1,11 @@
 // Linear memory: what is charged for it, and when the charge is credited.
 //
 // The driver carves small allocations out of 2 MiB blocks and gives large ones blocks of their own,
-// so neither the requested size nor its rounding is what the GPU loses. The addresses tell: an
-// allocation is charged for each 2 MiB block of addresses that it touches first, and the last one
-// to leave a block credits it. An allocation takes the most that it can cost before the driver is
-// called and settles after, so the sum of charges is never below what the driver has mapped.
+// so neither the requested size nor its rounding is what the GPU loses. The addresses show the
+// cost: the first allocation in a 2 MiB block of addresses is charged for the block, and the last
+// allocation to leave the block credits it. An allocation takes the most that it can cost before
+// the driver is called and settles after, so the sum of charges is never below what the driver has
+// mapped.
 #pragma once
 
 #include "interposer/memory/imports.h"
@@ -26,7 +27,8 @@ void leave_blocks(State& s, int slot, uint64_t ptr, uint64_t size);
 // which an allocation at an unaligned address may touch, is taken once the address is known.
 int64_t most_for(uint64_t size);
 
-// Records an allocation. A stale one at the same address (freed where no hook sees it) is credited.
+// Records an allocation. A stale record at the same address (of memory freed where no hook saw it)
+// is credited.
 void remember(State& s, uint64_t ptr, const Allocation& allocation);
 // Removes an allocation's record and returns it; false for a pointer that is not ours.
 bool forget(State& s, uint64_t ptr, Allocation* out);

@@ -78,10 +78,10 @@ struct Physical {
   int32_t slot;         // -1: not charged (host memory, imported)
   bool owns;            // a multicast object: memory is bound to it
   ImportKind imported;  // from a descriptor
-  uint64_t key;         // by which other processes may have it; 0: none
+  uint64_t key;         // names the memory for other processes; 0: none
   // Of memory that moves (swap/virtual_memory.h).
   uint32_t traits;      // as SwapCalls::create takes them
-  uint64_t home;        // its address in the SwapSpace; 0: it is the driver's
+  uint64_t home;        // its address in the SwapSpace; 0: memory that does not move
   uint64_t next_ended;  // id
 };
 
@@ -100,7 +100,7 @@ struct Mapping {
   uint64_t access;  // as SwapCalls::allow takes it
 };
 
-// Memory that something else holds on to: a multicast object, an array whose parts are mapped.
+// Memory that an owner keeps alive: a multicast object, or an array whose parts are mapped.
 struct Binding {
   uint64_t owner;     // id of the multicast object's physical, or the array's handle
   uint64_t offset;    // in the owner; for an array's part, a hash of its place
@@ -115,12 +115,12 @@ struct Vmm {
   VaMap<Mapping> mappings;
   VaMap<Binding> bindings;  // by a hash of the whole binding
   // Of memory that moves. `pages`: from address / kPageBytes to the key of the mapping.
-  // `page_count`: how many those are. `ended`: the first of a list of memory to which neither a
-  // handle nor a mapping refers any more.
+  // `page_count`: pages.size(), readable without the lock. `ended`: the first of a list of memory
+  // to which neither a handle nor a mapping refers any more.
   VaMap<uint64_t> pages;
   std::atomic<uint64_t> page_count;
   std::atomic<uint64_t> ended;
-  std::atomic<uint64_t> ended_shared;  // as `ended`, for memory others may have
+  std::atomic<uint64_t> ended_shared;  // like `ended`, for memory that others may have
   std::atomic<uint32_t> moving;        // how many of `physicals` are memory that moves
 };
 
@@ -132,12 +132,12 @@ struct Pool {
   // Of memory that moves (pool_figures.h). `ending`: the part of `live` that was freed and has not
   // ended. The others are high-water marks.
   std::atomic<int64_t> ending, used_high, held_high;
-  // The size of the last request for which the pool would have had to grow by more than it could
-  // get, although it had enough free memory; and the bytes in use at that time. The pool counts as
-  // fragmented until fewer bytes are in use.
+  // The last request that the pool could neither serve, although it had enough free memory, nor
+  // grow for: its size, and the bytes in use at that time. The pool counts as fragmented until
+  // fewer bytes are in use.
   std::atomic<int64_t> stuck_size, stuck_in_use;
-  // Counted before and after each trim: a thread that has seen the same count twice knows that no
-  // memory was released in between (graph_memory.cpp).
+  // Incremented before and after each trim: a thread that has seen the same count twice knows that
+  // no memory was released in between (graph_memory.cpp).
   std::atomic<uint32_t> trims;
   std::atomic<int32_t> inside, asking;  // calls that may grow the pool; other calls that use it
   int32_t slot;
@@ -155,7 +155,7 @@ struct Pools {
   Pool entries[kPools];
 };
 
-// A graph that was made ready and has allocation nodes.
+// An instantiated graph that has allocation nodes.
 struct GraphNeed {
   int64_t bytes[GPUROTA_SLOTS];  // of its allocation nodes, each in whole 2 MiB
   uint64_t stream;               // of the last launch; has the graph's memory

@@ -1,5 +1,5 @@
-// Shows a program its lease's limit as the size of a GPU, so that frameworks that size themselves
-// from it just work.
+// Shows a program its lease's limit as the size of a GPU, so that frameworks that choose how much
+// to allocate by that size just work.
 #include "interposer/memory/memory_view.h"
 
 #include "interposer/account/device.h"

@@ -8,7 +8,7 @@ namespace gpurota::interposer {
 
 struct MemoryView {
   uint64_t total;  // the limit
-  uint64_t free;   // what can really be had now
+  uint64_t free;   // what the program can allocate now
 };
 
 // `total` and `free` are the driver's figures for the whole GPU. Except in a swap lease, the result

@@ -87,8 +87,8 @@ void learn_unit(State& s, const Pool& pool, int64_t reserved) {
   if (known == 0 || low < known) unit.store(low, std::memory_order_relaxed);
 }
 
-// The bytes by which the pool has grown since it was last read, under its lock. Growth is charged
-// by the thread that is inside (`own`), as that thread has reserved it.
+// The bytes by which the pool has grown since the last reading. Call with the pool's lock held. A
+// thread that is inside (`own`) has reserved the growth, so only such a thread charges it.
 int64_t read_growth(State& s, Pool& pool, bool own) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
@@ -144,10 +144,10 @@ Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   return {grown, slot.headroom.load()};
 }
 
-// The reading includes the caller's memory. So does an equal charge, unless that charge is from an
-// earlier reading. A thread with an earlier reading holds the lock until its charge is stored, so
-// is_free() would be false. The charge is stored last under the lock, so a stored charge has been
-// paid.
+// The reading includes the caller's memory. A charge that equals the reading includes that memory
+// too, unless the charge is from an earlier reading. A thread with an earlier reading holds the
+// lock until its charge is stored, so is_free() would be false. The charge is stored last under the
+// lock, so a stored charge has been paid.
 bool is_charged(const Pool& pool) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
@@ -271,7 +271,7 @@ void trim(Pool& pool) {
 
 void begin_destroying(Pool& pool) {
   {
-    Lock lock(pool.mutex);  // readings are made under it
+    Lock lock(pool.mutex);  // the pool is read with this lock held
     pool.destroyed.store(true);
   }
   ErrnoGuard guard;

@@ -25,7 +25,8 @@ Pool* graph_pool(State& s, CUdevice device);
 
 // The most by which a pool grows for `size` bytes.
 int64_t growth_for(State& s, const Pool& pool, uint64_t size);
-// Whether the lease could give `bytes`, the headroom included, as the daemon last showed it.
+// Whether the headroom and the memory that the daemon last showed as available are at least
+// `bytes`.
 bool lease_may_have(State& s, int slot, int64_t bytes);
 // Whether the pool has `size` bytes that are reserved and not in use, and is not known to be
 // fragmented.

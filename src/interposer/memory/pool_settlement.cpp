@@ -6,9 +6,9 @@
 namespace gpurota::interposer {
 namespace {
 
-// Obtains `excess`, the bytes by which the pool grew beyond what was taken, or only the bytes that
-// the headroom lacks if these are fewer. Other threads obtain their own excess. Bytes that are
-// freed meanwhile count like granted bytes.
+// Obtains `excess`, the bytes by which the pool grew beyond what was taken. If the headroom lacks
+// fewer bytes, obtains only the missing bytes. Other threads obtain their own excess. Bytes that
+// are freed meanwhile count like granted bytes.
 bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* flight) {
   while (headroom < 0) {
     const int64_t need = excess < -headroom ? excess : -headroom;
@@ -22,7 +22,8 @@ bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* flight)
   return true;
 }
 
-// Whether the page shows more than is used, as after a reserve() of which not all was needed.
+// Whether the page shows more bytes than are used, for example after a reserve() of more than was
+// needed.
 bool page_shows_too_much(State& s, int slot) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   if (page == nullptr) return false;
@@ -41,7 +42,7 @@ bool settle(State& s, Pool& pool, int64_t taken, Flight* flight) {
   if (charged) credit_headroom(s, slot, taken);
   const auto [grown, left] = charged ? Charged{} : charge_growth(s, pool, taken, true);
   if (taken > grown && (swapping() || above_limit(s, slot))) {
-    put(slot, 0);  // none of it is kept
+    put(slot, 0);  // gives the unused bytes to the daemon
   } else if (grown != 0 || page_shows_too_much(s, slot)) {
     s.mirror(slot);
   }

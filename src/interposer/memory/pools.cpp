@@ -1,10 +1,10 @@
 // Stream-ordered allocation: pools are charged by what they have *reserved*.
 //
 // A pool keeps freed memory, grows in units of its own and shrinks at synchronisation points, so
-// the bytes of single allocations say little about how much memory the GPU loses. Around each
-// allocation that could grow the pool, the most it can grow by is taken from the headroom, and the
-// pool's reserved bytes are read afterwards. docs/design/interposer.md says how far a pool can be
-// ahead of its charge, and when.
+// the bytes of single allocations say little about how much memory the GPU loses. Before each
+// allocation that could grow the pool, the most by which the pool can grow is taken from the
+// headroom. Afterwards the pool's reserved bytes are read. docs/design/interposer.md says how far a
+// pool can be ahead of its charge, and when.
 #include "interposer/account/device.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
@@ -143,10 +143,10 @@ bool is_idle(const Request& request) {
 }
 
 // The headroom is short of what the pool could grow by. A pool at its limit serves most allocations
-// from what it has, and only the driver knows whether it can, so if the pool has enough, the driver
-// is asked. A large request in an idle stream is an exception: what the pool still has after it was
-// trimmed is then fragmented. A small request is tried at once, as trimming would map and unmap the
-// same memory repeatedly.
+// from its free memory. Only the driver knows whether it can, so the driver is asked if the pool
+// has enough. A large request in an idle stream is an exception: free memory that the pool still
+// has after a trim is then fragmented. A small request is tried without a trim, which would unmap
+// and map the same memory repeatedly.
 template <typename Call>
 CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight,
                             const Call& call) {
@@ -215,7 +215,7 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
     bool gone = false;
     const CUresult result =
         allocate_from({pool, handle, place.slot, out, size, stream, per_thread, &gone}, call);
-    if (!gone || i == kPatienceMs) return result;  // else another is the current one
+    if (!gone || i == kPatienceMs) return result;  // else another pool is the current one
   }
 }
 
@@ -302,8 +302,8 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream) {
   return interposer::free_async(ptr, stream, true, real);
 }
 
-// Refuses a pool that could not be counted: a stream of the lease's GPU may allocate from a pool of
-// any GPU.
+// Refuses a pool that cannot be counted, also on a GPU that is not of the lease: a stream of the
+// lease's GPU could allocate from it.
 CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   GPUROTA_ENTER(cuMemPoolCreate, out, props);
   const CUresult result = real(out, props);
@@ -322,7 +322,8 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The driver keeps a destroyed pool's memory until its last allocation is freed; so do we.
+// A destroyed pool stays charged until its last allocation is freed, because the driver keeps the
+// pool's memory until then.
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   GPUROTA_ENTER(cuMemPoolDestroy, pool);
   interposer::State& s = interposer::state();
@@ -338,7 +339,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     return result;
   }
   interposer::forget_current_pools(s);
-  known->pool.store(interposer::kGone);  // the driver may give the handle to another
+  known->pool.store(interposer::kGone);  // the driver may give the handle to another pool
   interposer::remove_if_gone(*known);
   return result;
 }
@@ -352,7 +353,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   return result;
 }
 
-// The driver does not know memory that moves, so its figures are replaced.
+// The driver's figures lack memory that moves, so they are replaced.
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   GPUROTA_ENTER(cuMemPoolGetAttribute, pool, attribute, value);
   const CUresult result = real(pool, attribute, value);

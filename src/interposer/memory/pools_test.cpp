@@ -214,8 +214,8 @@ TEST_F(EndingPools, PoolIsNotDestroyedDuringATrim) {
   EXPECT_TRUE(in_order);
 }
 
-// The pool has released as much as it then grows by for the other thread: two equal readings do not
-// mean that nothing has changed.
+// The pool releases memory and then grows by as much for the other thread: two equal readings do
+// not mean that nothing has changed.
 TEST_F(EndingPools, GrowthAfterAConcurrentReadIsCharged) {
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);

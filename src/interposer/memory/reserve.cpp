@@ -1,6 +1,6 @@
 // A program asks for N bytes. From top to bottom:
 //
-//   1. reserve() takes the bytes from the headroom, which mostly is all that happens: take().
+//   1. reserve() takes the bytes from the headroom: take(). Mostly nothing else is needed.
 //   2. If the headroom is too small, the daemon is asked: grow(), which sends GROW. After a refusal
 //      idle pools release memory. The refusal is believed only if nothing was put back meanwhile:
 //      ask_daemon().
@@ -27,11 +27,11 @@
 namespace gpurota::interposer {
 namespace {
 
-// The most time for a refusal, with all questions and the wait for calls of other threads: such a
-// thread may be off its processor for a while.
+// A refusal takes at most this long, with all questions and the wait for calls of other threads,
+// which may be off their processors for a while.
 constexpr int kPatience = 1000;  // ms
-// The most questions for one request; each but the first is asked because something was freed
-// during the one before.
+// The most questions for one request. After the first, a question is asked only because something
+// was freed during the question before.
 constexpr int kMostQuestions = 64;
 // The least that is asked for, so that small allocations rarely ask.
 constexpr uint64_t kGrantPiece = uint64_t{64} << 20;
@@ -61,8 +61,8 @@ bool beyond_limit(const State& s, int slot, int64_t bytes) {
   return limit != 0 && bytes > 0 && static_cast<uint64_t>(bytes) > limit;
 }
 
-// A refusal is believed only if nothing was put back since before the daemon was asked: another
-// thread may have returned to the daemon, with a question of its own, what this thread's pools
+// A refusal is believed only if nothing was put back since before the daemon was asked. Otherwise
+// another thread's question may have returned to the daemon memory that this thread's pools
 // released. `seen`: Slot::freed before the last question.
 Answer ask_daemon(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
   const std::atomic<uint32_t>& freed = s.slots[slot].freed;

@@ -1,6 +1,6 @@
-// Requests for memory: taking bytes from the headroom before the driver is called, all that is
-// tried before the program is refused, putting bytes back, and refusing. reserve.cpp has them in
-// the order in which they happen.
+// Requests for memory: take bytes from the headroom before the driver is called, try everything
+// before the program is refused, put bytes back, refuse. reserve.cpp has these steps in the order
+// in which they happen.
 //
 // Any thread. Asking may wait for the daemon (GPUROTA_WAIT_MS while it is away); a refusal by the
 // lease's limit may take a second more.
@@ -16,8 +16,8 @@
 namespace gpurota::interposer {
 
 // A driver call that is under way, for which more was taken from the headroom than the call may
-// keep in the end. A request that is about to be refused waits, shortly, for the flights that began
-// before it, as they may give back what it lacks.
+// keep in the end. Before a request is refused, it waits a short time for the flights that began
+// earlier, because they may give back the bytes that the request lacks.
 //
 // No locks. A flight that finds no place in the slot's table is not waited for.
 class Flight {
@@ -45,8 +45,8 @@ uint64_t last_ticket(Slot& slot);
 // Whether a flight with this ticket or a smaller one is under way.
 bool under_way(const Slot& slot, uint64_t ticket);
 
-// Takes `bytes` from the headroom. If they are not there, tries all that reserve.cpp can. `own`:
-// the flight for which they are taken.
+// Takes `bytes` from the headroom. If the headroom is too small, tries all that reserve.cpp
+// describes. `own`: the flight for which they are taken.
 Answer reserve(int slot, int64_t bytes, Flight* own = nullptr);
 
 // Takes `bytes` from the headroom if they are there, and asks nobody.

@@ -29,8 +29,8 @@ namespace {
 
 using namespace gpurota::interposer;
 
-// Answers GROW from what it has, and CONTEXTS. `before_no` and `after_no` are called around a
-// refusal, in the thread of the Grantor.
+// Answers GROW, as long as it has `available` bytes, and CONTEXTS. `before_no` and `after_no` are
+// called around a refusal, in the thread of the Grantor.
 class Grantor {
  public:
   explicit Grantor(std::uint64_t available) : available_(available) {

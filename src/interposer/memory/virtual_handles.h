@@ -1,5 +1,5 @@
-// Finds handles and mappings of the program's own virtual memory (cuMemCreate and its family) that
-// are of memory that moves.
+// Finds memory that moves by its handle or by a mapping, where the program maps the memory itself
+// (cuMemCreate and its family).
 //
 // The program gets a handle of ours, which no driver function ever sees, and maps it where it
 // likes. Each handle and mapping is a reference in MemoryPart::vmm, as for all such memory.
@@ -15,7 +15,7 @@
 
 namespace gpurota::interposer {
 
-// The driver's own handles are addresses or small numbers; this is neither.
+// The driver's own handles are addresses or small numbers; a number with these top bits is neither.
 inline constexpr uint64_t kVirtualHandle = uint64_t{0xa70c} << 48;
 inline bool is_virtual(CUmemGenericAllocationHandle handle) {
   return handle >> 48 == kVirtualHandle >> 48;
@@ -37,11 +37,11 @@ struct VirtualFound {
   int slot;
 };
 bool virtual_find(State& s, uint64_t address, VirtualFound* out);
-// The first address from `address` on that is mapped; `end`: none before that.
+// The first mapped address from `address` on; `end` if none is mapped before `end`.
 uint64_t virtual_next(State& s, uint64_t address, uint64_t end);
 // Whether the range overlaps any of our mappings.
 bool virtual_any(State& s, const AddressRange& range);
-// Whether the range has only a part of one of our mappings.
+// Whether the range begins or ends inside one of our mappings.
 bool virtual_cuts(State& s, const AddressRange& range);
 
 // False: not an address of ours.
@@ -52,7 +52,7 @@ bool virtual_retain(State& s, uint64_t address, CUmemGenericAllocationHandle* ou
 // the marked memory without the lock.
 void virtual_mark_ended(Vmm& v, uint64_t id);
 
-// Unmaps all that is mapped in the range; what is not ours by `rest(address, size)`.
+// Unmaps all that is mapped in the range. `rest(address, size)` unmaps a part that is not ours.
 template <typename Rest>
 CUresult virtual_unmap_all(State& s, const AddressRange& range, Rest rest) {
   if (virtual_cuts(s, range)) return CUDA_ERROR_INVALID_VALUE;

@@ -35,7 +35,7 @@ void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle) {
   if (p != nullptr) ++p->mappings;
   Mapping* mapping = memory_of(s).vmm.mappings.put(ptr);
   if (mapping != nullptr)
-    *mapping = {size, id, 0, 0};  // else never credited: its end will not be seen
+    *mapping = {size, id, 0, 0};  // without an entry the memory is never credited
 }
 
 // The address identifies the memory, because the driver may return a handle that it returned

@@ -1,8 +1,9 @@
 // Memory of the virtual memory management family (cuMemCreate and its mappings).
 //
-// Physical memory lives until its last handle is released *and* its last mapping is gone: with a
-// credit at cuMemRelease, create, map, release would walk past the limit. Only memory on a GPU of
-// the lease is charged: host memory is not. Imported memory is charged as imports.h says.
+// Physical memory lives until its last handle is released *and* its last mapping is gone: if
+// cuMemRelease credited the memory, a program could exceed the limit by create, map, release. Only
+// memory on a GPU of the lease is charged: host memory is not. Imported memory is charged as
+// imports.h says.
 #pragma once
 
 #include "interposer/memory/memory_part.h"
@@ -47,8 +48,8 @@ void vmm_bound_range(State& s, uint64_t owner, uint64_t offset, uint64_t ptr, ui
 void vmm_unbound(State& s, uint64_t owner, uint64_t offset, uint64_t size, int slot,
                  int64_t credits[GPUROTA_SLOTS]);
 void vmm_owner_gone(State& s, uint64_t owner, int64_t credits[GPUROTA_SLOTS]);
-// The memory of a handle; nullptr if it is not known, or not any more. `id`: the memory's number, 0
-// if the handle is not known. Under Vmm::mutex.
+// The memory of a handle; nullptr if the handle is not known, or its memory has ended. `id`: the
+// memory's number, 0 if the handle is not known. Under Vmm::mutex.
 inline Physical* physical_of(Vmm& v, uint64_t handle, uint64_t* id = nullptr) {
   const HandleRef* known = v.handles.find(handle);
   if (id != nullptr) *id = known != nullptr ? known->physical : 0;

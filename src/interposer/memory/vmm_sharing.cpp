@@ -14,7 +14,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Counts one more reference of a handle that this process has. False: the handle is not known.
+// Counts one more reference by a handle that this process has already. False: the handle is not
+// known.
 bool note_again(State& s, uint64_t handle) {
   Lock lock(memory_of(s).vmm.mutex);
   HandleRef* known = memory_of(s).vmm.handles.find(handle);

@@ -46,8 +46,8 @@ void read_debug(const char* value) {
       strcmp(value, "1") == 0 || copy_text(g_config.debug_path, sizeof(g_config.debug_path), value);
 }
 
-// "DIRECTORY/NAME", in the runtime directory of a daemon for programs without a lease. False if it
-// is too long.
+// Writes "DIRECTORY/NAME"; DIRECTORY is the runtime directory of the daemon for programs without a
+// lease. False if it is too long.
 bool place_in_runtime_dir(char* out, size_t room, const char* name) {
   const char* dir = secure_getenv(GPUROTA_ENV_RUNTIME_DIR);
   if (dir == nullptr || *dir != '/') dir = GPUROTA_SYSTEM_RUNTIME_DIR;

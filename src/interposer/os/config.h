@@ -1,8 +1,8 @@
 // Settings from the environment, copied when the library is loaded (or at the first driver lookup,
 // should that come first): a program that clears its environment later stays under its lease.
 //
-// Every thread reads the copy without a lock. A fork does not wipe it: a child is under the same
-// lease.
+// Every thread reads the copy without a lock. A fork does not wipe the copy: a child is under the
+// same lease.
 #pragma once
 
 #include "abi/limits.h"
@@ -35,10 +35,10 @@ struct Config {
   char gpus[8] = {};
   char swap[8] = {};
   char priority[8] = {};
-  int64_t wait_ms = 30000;  // how long growth waits for a daemon that is away
+  int64_t wait_ms = 30000;  // how long a request for memory waits for a daemon that is away
 };
 
-// Reads the environment if it has not been read yet. Whether the environment names a lease.
+// Reads the environment if that has not been done. Returns whether the environment names a lease.
 bool has_lease();
 // True if there is a lease, or may be one soon: lookups must then return hooks. The first call
 // without a lease checks whether the site gives leases to such programs (one system call).

@@ -7,8 +7,8 @@
 
 namespace gpurota::interposer {
 
-// A file is opened for each line. If the program closed or reused a descriptor of ours, the line
-// would go into the program's own file.
+// The file is opened for each line: the program could close a descriptor that we kept and reuse the
+// number, and lines would go into the program's own file.
 void debug_line(const char* format, ...) {
   ErrnoGuard guard;
   char line[512];

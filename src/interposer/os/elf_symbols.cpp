@@ -157,8 +157,8 @@ bool is_musl(const char* path) {
   return *prefix == '\0';
 }
 
-// The rank of a library in the order of preference; kLibraries: none of these. A table of pointers
-// would have to be relocated.
+// The rank of a library in the order of preference; kLibraries: none of these. There is no table of
+// names, because its pointers would have to be relocated.
 int rank_of(const Object& o) {
   if (*o.soname == '\0') return is_musl(o.path) ? 0 : kLibraries;
   if (same_name(o.soname, "libc.so.6")) return 0;

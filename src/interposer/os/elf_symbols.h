@@ -15,8 +15,8 @@ void* find_libc_symbol(const char* name);
 
 // Answers a lookup of `name` that another library's IFUNC resolver makes before this library is
 // relocated. `ours`: our exported function of that name; nullptr if there is none, or if `name` is
-// nullptr. Then the lookup must go to the C library's `function` ("dlsym") at `real` (nullptr: not
-// found). Calls nothing; reads no word that is relocated.
+// nullptr. If `ours` is nullptr, the lookup must go to the C library's `function` ("dlsym") at
+// `real` (nullptr: not found). Calls no other library, and reads no word that is relocated.
 struct EarlyFound {
   void* ours;
   void* real;

@@ -1,10 +1,10 @@
 // Messages of libgpurota to the user of the program, on standard error: why something was refused,
 // each reason once in a process.
 //
-// Nothing is written unless descriptor 2 is the file that it was when the library was loaded (a
-// program may have closed it and opened a file of its own there) and takes a line at once. Silent
-// with GPUROTA_NOTICES=0, or where the site says so (program_notices). No allocation, no stdio. Any
-// thread.
+// A message is written only if descriptor 2 takes a line at once and is the same file as when the
+// library was loaded: a program may have closed the descriptor and opened a file of its own there.
+// Silent with GPUROTA_NOTICES=0, or where the site says so (program_notices). No allocation, no
+// stdio. Any thread.
 #pragma once
 
 #include <atomic>

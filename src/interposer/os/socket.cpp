@@ -208,7 +208,7 @@ bool send_packet(const Socket& socket, const void* data, size_t size, int64_t de
     errno = error;
     if (n >= 0) return static_cast<size_t>(n) == size;
     if (errno == EINTR) continue;
-    if (errno == ETOOMANYREFS && now_ms() < deadline_ms) {  // this user's, not received yet
+    if (errno == ETOOMANYREFS && now_ms() < deadline_ms) {  // too many descriptors in transit
       sleep_ms(1);
       continue;
     }

@@ -16,7 +16,7 @@ namespace gpurota::interposer {
 
 // No GPU has this much memory: a figure beyond it is garbage.
 constexpr uint64_t kSaneBytes = uint64_t{1} << 50;
-// Between two attempts to connect.
+// The pause between two attempts to connect.
 constexpr int64_t kRetryMs = 20;
 
 // Makes the process's descriptor table large enough for ours. Call before the program begins: with
@@ -34,9 +34,10 @@ inline bool is_ours(const Socket& socket) {
 void close_socket(Socket* socket);
 // Closes a socket that is known by number and inode only. Between the check and the close, another
 // thread of the program may close the number and open its own file under it; that file is then
-// closed, because no system call does both.
+// closed, because no system call checks and closes in one step.
 void close_if_ours(int fd, uint64_t inode);
-// Shuts the socket down for both sides. A thread that waits for it here continues and closes it.
+// Shuts the socket down for both sides. A thread of ours that waits for the socket continues and
+// closes the socket.
 void shut_down(int fd, uint64_t inode);
 
 // A socket under a second number for the length of one call. Another thread of the program may

@@ -12,7 +12,7 @@ namespace gpurota::interposer {
 template <typename T>
 class Table {
  public:
-  // A zeroed record; 0 when there is no memory for one.
+  // The index of a zeroed record; 0 when there is no memory for a record.
   uint32_t take() {
     if (free_ == 0 && !grow()) return 0;
     const uint32_t index = free_;

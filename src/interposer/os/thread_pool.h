@@ -17,8 +17,8 @@ class ThreadPool {
   using Part = void (*)(void* context, uint32_t part);
 
   // Calls run(context, part) once for each part below `parts`, on the caller and on the pool's
-  // threads, and returns when all calls have returned. Threads are started by the first call; where
-  // there are none to be had, the caller does all. One caller at a time; not with stop().
+  // threads, and returns when all calls have returned. The first call starts the threads. If no
+  // thread can be started, the caller does all parts. One caller at a time; not with stop().
   void divide(uint32_t parts, Part run, void* context);
   void stop();
 

@@ -39,7 +39,7 @@ bool find(F* out, std::atomic<void*>& known, const char* name) {
 }
 
 // A test built with the thread sanitizer must use the sanitizer's pthread_create: a thread whose
-// start the sanitizer did not see crashes in it.
+// start the sanitizer did not see crashes in the sanitizer.
 bool find_create(decltype(&pthread_create)* out) {
 #ifdef __SANITIZE_THREAD__
   *out = &pthread_create;

@@ -4,7 +4,7 @@
 //
 // The program may unmap an alias at any time, also while the mover has its block. So the table's
 // mutex is held while the driver maps and unmaps aliases, and whenever the first index of a list is
-// read. The table's mutex is taken before that of the space (space.h).
+// read. The table's mutex is taken before the mutex of the space (space.h).
 //
 // Copies of a block use our own address for it, so a block that the program has mapped nowhere, in
 // part, or without access can be moved like any other.
@@ -27,7 +27,7 @@ struct Alias {
   uint64_t access;  // as SwapCalls::allow takes it
   uint32_t next;    // next alias of the same block; 0: last
   bool mapped;      // the driver has it mapped
-  bool stale;       // the program does not have it, but unmapping failed: not mapped again
+  bool stale;       // the program has unmapped it, but the driver failed to: not mapped again
 };
 
 class AliasTable {
@@ -42,15 +42,15 @@ class AliasTable {
   // Unmaps the alias at this address, if there is one. `may_stay`: an alias that cannot be unmapped
   // now is unmapped later.
   CUresult remove(uint32_t* first, uint64_t address, bool may_stay);
-  // Notes the access that the driver has allowed at this address: `value` of the bits of
-  // `mask`.
+  // Notes the access that the driver has allowed at this address: the bits in `mask` are now those
+  // of `value`.
   void note_access(uint32_t first, uint64_t address, uint64_t mask, uint64_t value);
 
-  // These take the mutex.
+  // The functions below take the mutex.
 
   // Unmaps all aliases of the list. `untouched`: set to false as soon as one is unmapped.
   CUresult hide(const uint32_t* first, bool* untouched);
-  // Maps all aliases of the list again, of a block whose memory is `handle`.
+  // Maps all aliases of the list again. `handle`: the block's memory.
   CUresult show(const uint32_t* first, uint64_t handle);
   // Unmaps the rest of the aliases of a block that nobody can find any more.
   CUresult end(uint32_t first);

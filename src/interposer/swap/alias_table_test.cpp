@@ -24,7 +24,7 @@ class Aliases : public testing::Test {
                std::uint64_t size) {
     return space->map_alias(home, offset, address, size);
   }
-  // Does as cuMemSetAccess: asks the driver, then notes the access.
+  // Like cuMemSetAccess: asks the driver, then notes the access.
   void give_access(std::uint64_t home, std::uint64_t offset, std::uint64_t address,
                    std::uint64_t size) {
     driver.allow_range(address, size);

@@ -10,8 +10,8 @@
 
 namespace gpurota::interposer {
 
-// Asks for the memory as wired before giving it back as movable: between the two the memory counts
-// twice, but there is no moment in which it does not count.
+// Asks for the memory as wired before it gives the memory back as movable. Between the two steps
+// the memory counts twice, so that it counts at every moment.
 CUresult swap_wire(State& s, int slot, uint64_t address) {
   SwapSpace& space = swap_of(s).devices[slot].space;
   SwapBacking backing{};

@@ -26,12 +26,12 @@ class BounceBuffers {
  public:
   static constexpr uint64_t kBytes = kRegionBytes;
   static constexpr uint32_t kCount = 6;
-  // A block of 64 MiB needs two. More are made only as long as all of them are at most a sixteenth
-  // of what may be pinned.
+  // A block of 64 MiB needs two. More buffers are made only while all of them together are at most
+  // a sixteenth of the bytes that may be pinned.
   static constexpr uint32_t kLeast = 2;
 
-  // Marks `count` buffers as used, and sets their bits in `taken`. All or none: false if there are
-  // not enough; `result` is CUDA_SUCCESS if they are only in use at the moment.
+  // Marks `count` buffers as used, and sets their bits in `taken`. False if there are not enough:
+  // none is marked then, and `result` is CUDA_SUCCESS if buffers are only in use at the moment.
   bool take(const SwapCalls& calls, HostMemory& host, uint32_t count, uint8_t* taken,
             CUresult* result);
   // `in_doubt`: a copy from or to these buffers may still be under way.

@@ -2,9 +2,9 @@
 // since the last eviction. Nobody writes to that memory meanwhile: the gate is shut and the GPU
 // drained.
 //
-// The sums are not trusted blindly: of each batch a few pieces are copied out and hashed by the
-// host, before anything of the batch is given up. After one wrong sum nothing is hashed in this
-// process again. Memory that cannot be hashed, or whose pieces cannot be compared, is copied.
+// The sums are not trusted blindly: before the GPU memory of a batch is given up, the host copies a
+// few pieces of the batch and hashes them. After one wrong sum nothing is hashed in this process
+// again. Memory that cannot be hashed, or whose pieces cannot be compared, is copied.
 #include "interposer/swap/mover.h"
 
 #include <cstring>
@@ -15,7 +15,8 @@ namespace {
 constexpr uint32_t kPiecesPerUnit = kUnitBytes / kPieceBytes;
 // Pieces of each batch that the host checks; half of them are taken from units that seem unchanged.
 constexpr int kChecks = 4;
-// For a block of which every part changes each time, about 31 of 32 evictions go without hashing.
+// If every part of a block changes each time, about 31 of 32 evictions of the block go without
+// hashing.
 constexpr uint8_t kMostChanged = 5;
 
 static_assert(kUnitBytes % kPieceBytes == 0);
@@ -98,7 +99,7 @@ void Mover::compare(Block& block, const HashSum* sums) {
   if (all) block.unseen = static_cast<uint8_t>((1u << block.changed) - 1);
 }
 
-// Keeps the sums of what will be in host memory once the stale units have been copied.
+// Keeps the sums of the bytes that host memory will have once the stale units have been copied.
 void Mover::keep_sums(Block& block, const HashSum* sums) {
   if (!find_host(block)) return;
   if (block.stale != 0) block.kept = false;
@@ -110,8 +111,8 @@ void Mover::keep_sums(Block& block, const HashSum* sums) {
   block.summed = true;
 }
 
-// Whether a sum is the one that the host computes of the same bytes; and, if the unit seems clean,
-// whether host memory has the same bytes.
+// Whether the host computes the same sum of the same bytes. If the unit seems clean, also whether
+// host memory has the same bytes.
 Mover::Verdict Mover::check_hash(Block& block, uint32_t piece, const HashSum& sum) {
   PinnedPiece& check = space_.check_;
   if (!check.have(calls_, kUnitBytes, &last_)) return Verdict::kUnknown;

@@ -12,8 +12,8 @@ constexpr uint32_t kUnitsPerBuffer = BounceBuffers::kBytes / kUnitBytes;
 
 bool is_stale(const Block& block, uint32_t unit) { return (block.stale >> unit & 1) != 0; }
 
-// A copy between host memory, done by several threads: one thread copies some 5 to 10 GiB/s, a
-// fraction of the bus's rate.
+// A copy from host memory to host memory by several threads: one thread copies some 5 to 10 GiB/s,
+// a fraction of the bus's rate.
 struct Copy {
   static constexpr uint64_t kPart = uint64_t{512} << 10;
   char* to;

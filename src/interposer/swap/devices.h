@@ -2,8 +2,8 @@
 // driver_calls.h).
 //
 // Our copies run in a non-blocking stream of our own in a context of the program's, on any thread,
-// in relaxed capture mode: nothing here ends a capture of the program's, waits for its work, or is
-// waited for by it.
+// in relaxed capture mode: no copy ends a capture of the program's, and copies and the program's
+// work do not wait for each other.
 #pragma once
 
 #include "interposer/swap/tenant.h"
@@ -18,8 +18,8 @@ SwapDevice* swap_device(State& s, int slot, CUcontext context);
 // CUDA_ERROR_INVALID_CONTEXT: no context lives, so nobody can use the memory either.
 CUresult have_stream(State& s, int slot);
 
-// Access to [address, address + size) for the memory's own GPU and for all GPUs of the lease that
-// can reach it, in one call: one for each would take as long again.
+// Gives access to [address, address + size) to the memory's own GPU and to all GPUs of the lease
+// that can reach it, in one call: each further call would take as long again.
 CUresult give_all_access(State& s, CUdevice device, uint64_t address, uint64_t size);
 
 // Forgets what we had in a context that is gone.

@@ -43,14 +43,14 @@ struct SwapCalls {
   void (*unmap_host)(void* self, void* memory, uint64_t size);
   bool (*pin)(void* self, void* memory, uint64_t size);
   void (*unpin)(void* self, void* memory);
-  // Sets the access for GPUs that the program gave: two bits of CUmemAccess_flags for each device
-  // of the driver.
+  // Sets the access that the program has given to GPUs: two bits of CUmemAccess_flags for each
+  // device of the driver.
   CUresult (*allow)(void* self, uint64_t address, uint64_t size, uint64_t access);
   // The hash (hash.h): all three pointers are set, or none. `hash_sums` returns room for kHashSums
   // sums; nullptr: nothing can be hashed now.
   HashSum* (*hash_sums)(void* self) = nullptr;
-  // Begins to hash, as copies are begun. After a wait for a later fence, `sums`, a part of
-  // hash_sums(), has a sum for each piece of [address, address + size).
+  // Only begins to hash, as copy_out only begins a copy. After a wait for a later fence, `sums`, a
+  // part of hash_sums(), has a sum for each piece of [address, address + size).
   CUresult (*hash)(void* self, uint64_t address, uint64_t size, uint64_t seed,
                    HashSum* sums) = nullptr;
   // Sums were found to be wrong: stops hashing for good.

@@ -40,7 +40,7 @@ void swap_stream_gone(State& s, uint64_t key);
 // stream alone is not enough: a program may free memory that another stream still uses, and gets
 // away with it, as the driver's pools keep such memory mapped. Returns whether there was any.
 bool swap_end_freed(State& s, uint64_t done);
-// Ends all of it that is freed now, if nothing is in flight.
+// Ends all memory that has been freed so far, if nothing is in flight.
 bool swap_end_freed_if_idle(State& s);
 // The same, once all work that is in flight now is over, if that takes no longer than a second. To
 // be called before memory is refused.
@@ -50,8 +50,9 @@ bool swap_end_freed_soon(State& s);
 // ends once nothing is in flight, as its events can no longer be queried.
 void swap_forget_events(State& s);
 
-// Waits for memory that was freed in stream order to end by itself, for a second at most, because
-// its stream may wait for us. Returns whether anything was given back since `before` was read.
+// Waits until memory that was freed in stream order ends by itself. Waits for a second at most,
+// because the memory's stream may wait for this thread. Returns whether anything was given back
+// since `before` was read.
 bool wait_for_freed(State& s, uint64_t before);
 
 }  // namespace gpurota::interposer

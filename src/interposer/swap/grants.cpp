@@ -115,7 +115,8 @@ void swap_unpark(State& s) {
     for (SwapBooks& books : swap.books) parked += books.parked;
   }
   if (parked == 0) return;
-  // All under one lock: between these steps, an order to open the gate would find nothing evicted.
+  // All steps are under one lock: an order to open the gate that came between them would find
+  // nothing evicted.
   Lock gate_lock(swap.gate_mutex);
   swap.open_wanted = false;
   swap.gate.set(GateState::kAway);

@@ -39,7 +39,8 @@ bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t re
 // the books and the GPU must agree.
 void swap_say_here();
 
-// Whether the daemon has been away for longer than anybody is to wait for it.
+// Whether waiting for the daemon is of no use: it has been away for GPUROTA_WAIT_MS or has refused
+// this process, or the worker was not started.
 bool swap_gone(const State& s);
 
 // Called by the helper: a connection begins, and ends.

@@ -8,10 +8,10 @@
 namespace gpurota::interposer {
 namespace {
 
-// Between two checks whether the daemon has been away too long
+// The time between two checks whether the daemon has been away too long.
 constexpr int64_t kAbsenceCheckMs = 100;
 constexpr int64_t kMoverMs = 10000;
-constexpr int64_t kEndsMs = 200;  // in a program of many threads, ends follow one another
+constexpr int64_t kEndsMs = 200;  // with many threads, some thread may always be ending memory
 
 // Takes a free entry. If all are in use, waits until one is free.
 SwapAsk* take_ask(Swap& swap) {

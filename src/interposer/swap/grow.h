@@ -9,7 +9,7 @@
 
 namespace gpurota::interposer {
 
-// The most attempts to get room: others may take what was given back each time.
+// The most attempts to get room: each time, others may take the room that was given back.
 inline constexpr int kTriesForRoom = 16;
 
 // Asks for memory and waits for the answer, for a turn if need be. While the daemon is away, the

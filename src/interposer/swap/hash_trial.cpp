@@ -14,7 +14,7 @@ uint64_t next_random(uint64_t* x) {
   return *x;
 }
 
-// Whether the kernel writes the right sums of so many pieces, and nothing beyond them.
+// Whether the kernel writes the right sums of `pieces` pieces, and nothing beyond them.
 bool run(const HashTrial& trial, const HashSum* expected, uint32_t pieces) {
   for (uint64_t i = 0; i < kTrialPieces; ++i) trial.sums[i] = kNotWritten;
   if (!trial.run(trial.self, pieces)) return false;

@@ -27,7 +27,7 @@ CUresult launch(SwapDevice& device, CUdeviceptr data, uint64_t pieces, CUdevicep
                                      device.stream, arguments, nullptr);
 }
 
-// Never changes, because sums are kept.
+// Never changes, because kept sums are compared with new ones.
 uint64_t seed_of(Swap& swap) {
   if (swap.hash_seed == 0) ::syscall(SYS_getrandom, &swap.hash_seed, sizeof(swap.hash_seed), 0);
   if (swap.hash_seed == 0) swap.hash_seed = reinterpret_cast<uintptr_t>(&swap);

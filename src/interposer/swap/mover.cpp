@@ -103,8 +103,8 @@ Mover::Step Mover::begin_evict(Block& block, Moved* moved) {
   block.kept = false;
   if (copy_out(block)) return Step::kDone;
   note(last_, moved);
-  // A copy that may still be under way must not write into a buffer of another block: so the buffer
-  // is never given back.
+  // A copy that may still be under way must not write into memory of another block, so this block's
+  // buffer is never given back.
   if (!drain(block)) block.host.count = 0;
   return Step::kFailed;
 }

@@ -73,7 +73,7 @@ bool give_back_one(Swap& swap) {
 void on_evicted(void* self, uint64_t bytes, uint64_t clean) {
   Worker& w = *static_cast<Worker*>(self);
   swap_moved(w.moving, GPUROTA_SWAP_EVICT, bytes, clean);
-  if (w.told) tell(w, w.told_seq);  // submissions that have come to the gate meanwhile
+  if (w.told) tell(w, w.told_seq);  // reports submissions that have come to the gate meanwhile
 }
 
 void on_restored(void* self, uint64_t bytes, uint64_t /*clean*/) {
@@ -95,15 +95,15 @@ bool drain(Worker& w) {
     if (now_ms() >= deadline) return false;
     sleep_ms(1);
   }
-  // Submissions that were let through may have changed memory that is resident although the gate
-  // was not opened.
+  // Submissions that were let through may have changed resident memory, although the gate was not
+  // opened.
   if (w.swap.gate.take_let_through()) forget_copies(w.swap);
   w.swap.drained.store(1, std::memory_order_release);
   return true;
 }
 
-// Ends the state of moving once all memory is resident again: calls that only need memory may
-// continue.
+// Ends the state of moving once all memory is resident again: calls that need only resident memory
+// may continue.
 void end_moving(Worker& w) {
   if (out_bytes(w.swap) != 0 || w.swap.gate.state() != GateState::kAway) return;
   w.swap.drained.store(0, std::memory_order_release);
@@ -144,7 +144,7 @@ void evict(Worker& w, int slot, uint64_t bytes) {
     end_moving(w);
     return swap_order_ended(slot, GPUROTA_SWAP_EVICT, true, bytes);
   }
-  swap_end_freed(w.s, w.swap.freed_last.load());  // nothing is in flight: no need to move it
+  swap_end_freed(w.s, w.swap.freed_last.load());  // nothing in flight: freed memory need not move
   char device_name[128];
   if (find_rdma_device(device_name, sizeof(device_name))) {
     GPUROTA_DEBUG("slot %d: cannot evict: %s is open", slot, device_name);
@@ -173,8 +173,8 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   swap_order_ended(slot, GPUROTA_SWAP_EVICT, has_failed(moved.result), left);
 }
 
-// Parks memory that the program mapped itself, which outlives its contexts: its room is not needed
-// until there is a context again.
+// Parks memory that the program mapped itself. Such memory outlives its contexts, but needs no room
+// on the GPU until there is a context again.
 bool park(Worker& w, int slot) {
   if (any_context() || memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0) return false;
   GPUROTA_DEBUG("slot %d: no context is left: what is out stays there until there is one", slot);
@@ -278,7 +278,8 @@ bool prepare_host_memory(Worker& w) {
   const uint64_t may_keep = w.swap.kept_bytes.load();
   const uint64_t held = host_sum(w.swap, &HostMemory::total_bytes);
   if (may_keep != 0 && held > may_keep) return give_back_one(w.swap);
-  // The share has become smaller: others may pin what this process gives back.
+  // The limit of this process has become smaller, so that others may pin the bytes that it gives
+  // back.
   const uint64_t all_pinned = host_sum(w.swap, &HostMemory::pinned_bytes);
   if (all_pinned > w.swap.pinned_bytes.load() && give_back_one(w.swap)) return true;
   if (pin_again(w)) return true;

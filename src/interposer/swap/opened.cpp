@@ -65,7 +65,7 @@ CUresult map_blocks(const gpurota_msg_shared& answer, const Descriptors& fds, ui
   return CUDA_SUCCESS;
 }
 
-// False: the driver could not unmap it now.
+// False: the driver could not unmap the memory now.
 bool unmap(uint64_t address, uint64_t mapped_size, uint64_t reserved_size) {
   if (mapped_size != 0 && GPUROTA_OWN(cuMemUnmap)(address, mapped_size) != CUDA_SUCCESS) {
     return false;
@@ -227,7 +227,7 @@ bool list(OpenedMemory& memory, const Opened& opened, uint32_t index) {
   return true;
 }
 
-// With OpenedMemory::mutex held. 0: no memory to keep it in.
+// With OpenedMemory::mutex held. 0: no memory for the entry.
 uint32_t keep(OpenedMemory& memory, const Opened& opened) {
   const uint32_t index = memory.table.take();
   if (index == 0) return 0;
@@ -242,7 +242,7 @@ void forget(OpenedMemory& memory, uint32_t index) {
   memory.count.fetch_sub(1, std::memory_order_release);
 }
 
-// With OpenedMemory::mutex held. False: no memory to note it in.
+// With OpenedMemory::mutex held. False: no memory for the entry.
 bool note(OpenedMemory& memory, const Opened& opened) {
   const uint32_t index = keep(memory, opened);
   if (index == 0) return false;
@@ -396,7 +396,7 @@ CUresult opened_by_driver(CUdeviceptr address, const CUipcMemHandle& handle) {
   import.key = key_of_bytes(handle.reserved, sizeof(handle.reserved));
   import.slot = static_cast<int16_t>(slot_of_device(device_of(address)));
   import.context = current_place().context;
-  if (import.slot < 0) return CUDA_SUCCESS;  // the peer of a GPU of the lease
+  if (import.slot < 0) return CUDA_SUCCESS;  // on a peer GPU that is not of the lease
   CUdeviceptr base = 0;
   size_t size = 0;
   GPUROTA_OWN(cuMemGetAddressRange_v2)(&base, &size, address);

@@ -71,7 +71,7 @@ bool on_gate(State& s, const gpurota_msg_swap_gate& message) {
         swap.gate.let_one_through();
         break;
       default:
-        return true;  // of a newer daemon
+        return true;  // an order of a newer daemon
     }
     swap.gate_seq.store(message.header.seq);
   }

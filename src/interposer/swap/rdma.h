@@ -1,7 +1,7 @@
 // Whether the process has a device open that reads and writes GPU memory by itself: InfiniBand and
 // its kin, GPUDirect Storage, gdrcopy. Memory that such a device has registered must not move, and
-// registering is no call of the driver's that could be seen. So nothing of the process is evicted
-// while it has one open.
+// libgpurota cannot see a registration, because it is no call of the driver. So nothing of the
+// process is evicted while the process has such a device open.
 //
 // Called by the worker before each eviction; costs a microsecond or two for each open descriptor.
 #pragma once

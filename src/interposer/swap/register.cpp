@@ -13,7 +13,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// Also in a lease that does not move memory: the process may have opened memory of another.
+// Also in a lease that does not move memory: the process may have opened memory of another process.
 void free_context(State& s, uint32_t serial) {
   end_opened_in(s, serial);
   if (swapping()) swap_free_context(s, serial);

@@ -12,7 +12,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// The longest that sending one whole answer may take, as the other process may not read.
+// The longest that sending one whole answer may take: the other process may have stopped reading.
 constexpr int64_t kShareSendMs = 2000;
 constexpr int kMostAnswersAtOnce = 4;  // the daemon's orders wait for these answers
 

@@ -1,7 +1,7 @@
 // Memory of a swap tenant that other processes open by its handle: the owner's side
 // (abi/wire_share.h). The opener's side is opened.h.
 //
-// Shared memory stays on the GPU from then on, and counts as wired.
+// Once memory is shared, it stays on the GPU and counts as wired.
 #pragma once
 
 #include "interposer/swap/tenant.h"

@@ -220,8 +220,7 @@ void SwapSpace::end_range(uint32_t index) {
   if (!stays) calls_->unreserve(calls_->self, address, size);
 }
 
-// The first block is taken out of the list last, so that a block which is being moved keeps its
-// place.
+// Leaves a block that is being moved to the mover, which ends the block (Block::doomed).
 CUresult SwapSpace::free_range(uint32_t index, SwapFreed* freed) {
   CUresult result = CUDA_SUCCESS;
   bool last = false;
@@ -230,7 +229,7 @@ CUresult SwapSpace::free_range(uint32_t index, SwapFreed* freed) {
     Lock lock(mutex_);
     i = ranges_[index].first_block;
     ranges_[index].first_block = 0;
-    ++ranges_[index].blocks;  // this walk counts as one: the mover must not end the range before it
+    ++ranges_[index].blocks;  // counts the walk as a block: the mover must not end the range
   }
   while (i != 0) {
     Remains remains{};

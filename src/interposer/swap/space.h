@@ -50,7 +50,7 @@ struct Block {
   bool kept;    // `host` has the bytes of the last eviction and their sums; the GPU's may differ
   bool summed;  // being evicted: the sums with `host` are of the GPU's bytes
   uint8_t changed;  // evictions in a row at which every part had changed
-  uint8_t unseen;   // evictions to come at which it is not hashed
+  uint8_t unseen;   // how many of the next evictions go without hashing
   uint32_t stale;   // being evicted: the units to copy, a bit for each
   bool wired;       // another process or device may use it: never evicted
   bool hosted;      // in host memory for good, and always resident
@@ -95,12 +95,14 @@ class SwapSpace {
     aliases_.set_calls(calls);
   }
 
-  // Allocates all or nothing. The memory is resident at first; the caller has been granted room for
-  // it (cost()), of which `hosted`, in whole pages, is in host memory. `took`: how much of the room
-  // was needed, because a small allocation may find a page with room.
+  // Allocates all or nothing. The memory is resident at first. The caller must have been granted
+  // room for the memory (cost()); `hosted` bytes of the room, in whole pages, are in host memory.
+  // `took`: how much of the room was needed; a small allocation that finds a page with room needs
+  // none.
   CUresult allocate(uint64_t size, uint64_t* address, uint64_t* took = nullptr,
                     uint64_t hosted = 0);
-  // Allocates a small one in a page that others share already. False: no such page has room.
+  // Allocates a small piece of memory in a page that other allocations share already. False: no
+  // such page has room.
   bool allocate_shared(uint64_t size, uint64_t* address);
   // The most physical memory that an allocation of `size` takes; UINT64_MAX: no allocation can be
   // so large.
@@ -114,13 +116,14 @@ class SwapSpace {
   // the program never learns (alias_table.h). `size` is in whole pages, all in host memory with
   // kHosted. free() ends the memory, which must have no aliases then.
   CUresult allocate_pages(uint64_t size, uint32_t traits, uint64_t* home);
-  // Maps [offset, offset + size) of the memory at `address`, too. The memory must be resident: the
-  // caller is inside the gate.
+  // Maps [offset, offset + size) of the memory of `home` at `address`, too. The memory must be
+  // resident: the caller is inside the gate.
   CUresult map_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
   // Unmaps an alias, at any time. After an error some of it is still mapped, and the call can be
   // repeated.
   CUresult unmap_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
-  // Notes the access that the driver has allowed at `address`: `value` of the bits of `mask`.
+  // Notes the access that the driver has allowed at `address`: the bits in `mask` are now those of
+  // `value`.
   void note_access(uint64_t home, uint64_t offset, uint64_t address, uint64_t size, uint64_t mask,
                    uint64_t value);
 
@@ -134,14 +137,14 @@ class SwapSpace {
   uint32_t handles(uint64_t address, uint32_t first, uint32_t most, uint64_t* out);
 
   HostMemory& host() { return host_; }
-  // As HostMemory::lose_pins(), also for all other memory that the mover has pinned. Only while
-  // nothing is moved.
+  // Like HostMemory::lose_pins(), but also for all other memory that the mover has pinned. Only
+  // while nothing is moved.
   void lose_pins() {
     host_.lose_pins();
     bounce_.lose_pins();
     check_.lost_pin = check_.memory != nullptr;
   }
-  // Set once, before anything is hashed: sums are kept.
+  // Call once, before anything is hashed: kept sums are compared with new ones.
   void set_hash_seed(uint64_t seed) { hash_seed_ = seed; }
 
   uint64_t resident_bytes() const { return resident_.load(std::memory_order_relaxed); }
@@ -193,7 +196,7 @@ class SwapSpace {
   Table<Range> ranges_;
   Slabs slabs_;
   VaMap<uint32_t> pages_;  // address / kPageBytes to range
-  AliasTable aliases_;     // its mutex is over Block::first_alias, and comes before mutex_
+  AliasTable aliases_;     // its mutex also guards Block::first_alias, and is taken before mutex_
   HostMemory host_;
   BounceBuffers bounce_;
   PinnedPiece check_;       // in which the mover checks the GPU's sums

@@ -136,8 +136,8 @@ bool take_done(State& s, const Place& place, uint64_t size, FreedLater* out) {
   return take_freed(swap_of(s), is_done, out);
 }
 
-// Does as the driver's pools do when they may not grow: the stream waits for the work behind which
-// the memory was freed.
+// Like the driver's pools when they may not grow: makes the stream wait for the work behind which
+// another stream freed memory, and uses that memory.
 bool use_behind_another(State& s, const Place& place, uint64_t size, CUstream stream,
                         bool per_thread, uint16_t pool, CUdeviceptr* out) {
   const GatePass pass(GateClass::kSubmits, stream, per_thread);

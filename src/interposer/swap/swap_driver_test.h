@@ -58,7 +58,7 @@ class FakeDriver {
     return it != pinned_.begin() && p < std::prev(it)->first + std::prev(it)->second;
   }
 
-  // Does as the program's cuMemSetAccess.
+  // Like the program's cuMemSetAccess.
   void allow_range(std::uint64_t address, std::uint64_t size) {
     for (auto it = mapped_.lower_bound(address); it != mapped_.end() && it->first < address + size;
          ++it) {
@@ -66,7 +66,8 @@ class FakeDriver {
     }
   }
 
-  // An access as by a kernel of the program. nullptr where nothing is mapped, for a fault.
+  // An access like one by a kernel of the program. nullptr: nothing is mapped there, so the kernel
+  // would fault.
   char* at(std::uint64_t address) {
     auto it = mapped_.upper_bound(address);
     if (it == mapped_.begin()) return nullptr;

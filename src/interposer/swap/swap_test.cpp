@@ -275,7 +275,7 @@ class SwapUnderFailures : public Swap, public testing::WithParamInterface<unsign
 };
 
 TEST_P(SwapUnderFailures, NoByteIsWrongAndNothingIsCountedTwice) {
-  // Every other seed with memory most of which is pageable.
+  // With every other seed, most of the host memory is pageable.
   host().set_limits(&driver.calls, std::uint64_t{1} << 30, (GetParam() % 2 == 0 ? 512 : 96) * kMiB);
   driver.failing = 0.03;
   for (int i = 0; i < 400 && !HasFatalFailure(); ++i) {

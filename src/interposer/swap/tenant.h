@@ -40,7 +40,7 @@ struct SwapDevice {
   SwapCalls calls;              // self: this device
   std::atomic<uint32_t> ready;  // `calls` can be used
   CUdevice device;
-  Mutex mutex;        // guards making and forgetting what follows
+  Mutex mutex;        // held to make or to forget the members below
   CUcontext context;  // the program's context of the two below; nullptr: none yet, or destroyed
   CUstream stream;
   CUevent events[kSwapFences];
@@ -74,7 +74,7 @@ struct FreedLater {
   CUevent event;    // nullptr: ends when nothing captures and nothing is in flight
   CUcontext context;
   uint32_t serial;  // of the context it ends with
-  uint64_t number;  // counts what is freed later
+  uint64_t number;  // its place in the order of frees
   uint16_t pool;    // as Allocation::pool
   uint8_t slot;
 };

@@ -1,6 +1,6 @@
 // Touches pages before they are pinned. The kernel clears pages at some 4 GiB/s for each thread,
-// and an eviction into host memory that is not ready waits for that. Any thread; nothing here calls
-// the driver.
+// and an eviction into host memory that was not touched waits for the kernel. Any thread; nothing
+// here calls the driver.
 #pragma once
 
 #include <cstdint>

@@ -120,7 +120,7 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
   const auto make = [&](const SwapRoom& room, bool* kept) {
     const RelaxedCapture relaxed;
     made.traits = traits_of(prop);
-    // No device can register host memory.
+    // GPUDirect RDMA is for GPU memory only.
     if (room.hosted != 0) made.traits = (made.traits & ~kRdmaCapable) | kHosted;
     const CUresult paged = device->space.allocate_pages(size, made.traits, &made.home);
     *kept = paged == CUDA_SUCCESS;

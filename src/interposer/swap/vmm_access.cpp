@@ -28,7 +28,8 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
   return CUDA_SUCCESS;
 }
 
-// The driver knows no mapping at addresses whose memory is evicted.
+// Refuses addresses that are mapped, because the driver knows no mapping at addresses whose memory
+// is evicted.
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   GPUROTA_ENTER(cuMemAddressFree, ptr, size);
   if (interposer::swapping() && interposer::virtual_any(state(), {ptr, size})) {

@@ -17,14 +17,15 @@
 namespace gpurota::interposer {
 namespace {
 
-// The time between rounds: while work drains; while turns are taken, because the end of work gives
-// the turn up; while no turn was taken for a while; while the gate is shut and nothing is in
-// flight.
+// The time between rounds: kDrainingUs while work drains; kTurnsUs while turns are taken, because
+// the end of work gives the turn up; kCalmUs if no turn was taken for a while; kShutUs while the
+// gate is shut and nothing is in flight.
 constexpr int64_t kDrainingUs = 100;
 constexpr int64_t kSlowDrainingUs = 1000;  // once draining takes longer than kQuickMs
 constexpr int64_t kQuickMs = 20;
-// The pause between two regions of host memory that are pinned: while turns are taken; and ahead of
-// turns, when the program must not slow down (with 1 ms it lost 1.4 % of its steps).
+// The pause between two regions of host memory that are pinned: kPinningUs while turns are taken,
+// else kPinningAheadUs, because ahead of turns the program must not slow down (with 1 ms it lost
+// 1.4 % of its steps).
 constexpr int64_t kPinningUs = 1000;
 constexpr int64_t kPinningAheadUs = 4000;
 constexpr int64_t kTurnsUs = 2000;
@@ -32,11 +33,12 @@ constexpr int64_t kCalmUs = 50000;
 constexpr int64_t kShutUs = 20000;
 constexpr int64_t kTurnsAreTakenMs = 10000;  // after a turn was last taken away
 constexpr uint64_t kPinnedStep = uint64_t{256} << 20;
-// After an order to open waits for so long while memory is evicted, the daemon's books are wrong.
+// If an order to open the gate has waited this long and memory is still evicted, the daemon's books
+// are wrong.
 constexpr int64_t kWrongBooksMs = 2000;
 
-// Counts the submissions at the gate for a GPU on which nothing is in flight: work on another GPU
-// may wait for such submissions, and they cannot prolong it.
+// Counts the submissions that wait at the gate for GPUs on which nothing is in flight. Work on
+// another GPU may wait for such submissions, and they do not add to that work.
 uint32_t count_ready(const Worker& w, uint32_t waiting) {
   uint32_t ready = 0;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
@@ -103,8 +105,8 @@ void begin_connection(Worker& w) {
   swap_say_here();
 }
 
-// Whether the program has submitted since the last round. A program of small submissions is at work
-// although nothing is in flight in most rounds.
+// Whether the program has submitted since the last round. A program that makes small submissions is
+// at work, although in most rounds nothing is in flight.
 bool has_submitted(Worker& w) {
   const uint32_t before = w.submissions;
   w.submissions = w.swap.gate.submissions();
