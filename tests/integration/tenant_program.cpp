@@ -1,7 +1,7 @@
 // A process of its own on the tenant socket, which lives until it is killed:
 //   SOCKET LEASE BYTES   holds memory under a lease: prints "granted" or "refused"
-//   SOCKET [later]       asks for a lease by itself (`later`: after a byte on its input), prints the
-//                        answer's status and GPUs, asks again, and prints the new status
+//   SOCKET [later]       asks for a lease by itself (`later`: after a byte on its input), prints
+//                        the answer's status and GPUs, asks again, and prints the new status
 //   SOCKET joins LEASE TOKEN [UID]   says, as this user, that it is in the lease; prints the
 //                        answer's status
 //   SOCKET holds LEASE   prints "waits"; then does what each line of its input says:
