@@ -44,7 +44,7 @@ def tests_of(build):
 class Labels(unittest.TestCase):
     def test_each_test_has_one_part_and_one_kind(self):
         parts, kinds = labels_of_dev()
-        # An attack is an end-to-end test as well.
+        # A hostile test is an end-to-end test as well.
         kinds -= {"hostile"}
         for name, labels in tests_of(BUILD).items():
             with self.subTest(name):
@@ -62,7 +62,7 @@ class Labels(unittest.TestCase):
 
 
 class Core(unittest.TestCase):
-    """Configured only, as the rest of the build shows that it compiles."""
+    """The core is only configured here, because the rest of the build shows that it compiles."""
 
     @classmethod
     def setUpClass(cls):
@@ -95,7 +95,7 @@ class Core(unittest.TestCase):
         alone = tests_of(ALONE)
         self.assertEqual({name for name, labels in alone.items() if "core" not in labels}, set())
         whole = {name for name, labels in tests_of(BUILD).items() if "core" in labels}
-        # package_lists compares all that is installed with all packages.
+        # The core alone lacks package_lists, which compares all installed files with all packages.
         self.assertEqual(whole - set(alone), {"package_lists"} & whole)
 
 

@@ -98,5 +98,5 @@ CUresult spin(CUfunction spin_us, CUstream stream, std::uint64_t microseconds) {
   return cuLaunchKernel(spin_us, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
 }
 
-// Weak: a program with scenarios of its own defines its own main().
+// Weak, so that a program with scenarios of its own can define its own main().
 __attribute__((weak)) int main(int, char**) { return run_checks(); }

@@ -1,6 +1,6 @@
 // The small framework of the conformance checks: programs for the driver API that check the
-// simulated driver here and run unchanged on a real one. One thread, except for threads that a
-// check starts.
+// simulated driver here and run unchanged on a real one. Everything runs on one thread, except for
+// threads that a check starts.
 #pragma once
 
 #include "abi/nvml_abi.h"
@@ -20,8 +20,9 @@ int run_checks();
 void fail_check(const char* file, int line, const std::string& what);
 void skip_check(const std::string& why);
 std::string code_name(CUresult code);
-// Runs `body` in a child made before the driver is initialised here; its return value is the exit
-// code. Only for checks of programs that do not call cuInit themselves.
+// Runs `body` in a child process, and returns what `body` returned there. Must be called before the
+// driver is initialised in this process. Only for checks of programs that do not call cuInit
+// themselves.
 int in_child(int (*body)());
 
 #define DRIVER_CHECK_(name, simulator_only)                          \

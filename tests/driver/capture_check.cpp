@@ -1,5 +1,5 @@
-// Calls that programs make during their captures, inside and outside of them, without invalidating
-// the captures. A library between a program and the driver must not make such a call invalidate a
+// Calls that a program may make during a capture, captured or not, without invalidating the
+// capture. A library between a program and the driver must not make such a call invalidate a
 // capture. abi/captures.tsv lists the driver's behaviour for each call.
 #include "tests/driver/api.h"
 
@@ -110,7 +110,8 @@ DRIVER_CHECK(who_is_relaxed_allocates_and_frees_during_a_capture) {
   });
 }
 
-// NVIDIA's sample graphMemoryNodes destroys such a stream.
+// Before its capture ends, NVIDIA's sample graphMemoryNodes destroys a stream that has joined the
+// capture.
 DRIVER_CHECK(a_stream_that_joined_a_capture_may_be_destroyed_before_its_end) {
   const WithContext with;
   CUdeviceptr p = 0;

@@ -1,6 +1,6 @@
-// External memory: memory that another exporter has made and is charged for. Here the driver's own
-// memory (cuMemCreate) is exported, because no other API is available. The checks are skipped with
-// a driver that accepts only another API's memory.
+// External memory: another exporter has made the memory, and is charged for it. Here the driver's
+// own memory (cuMemCreate) is exported, because no other API is available. The checks are skipped
+// with a driver that accepts only another API's memory.
 #include "abi/cuda_external.h"
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
@@ -57,11 +57,12 @@ CUDA_EXTERNAL_MEMORY_BUFFER_DESC range(std::size_t offset, std::size_t size) {
   return desc;
 }
 
-// Where a part may be mapped: a real driver maps dedicated imported memory only as a whole.
+// The offset at which a mapping of a part begins: 0 on a real driver, which maps dedicated imported
+// memory only as a whole.
 std::size_t part_begins(std::size_t offset) { return is_simulated() ? offset : 0; }
 
-// Memory with a mapping of its own, which shows what the importer sees, and a descriptor of the
-// memory.
+// Memory, its descriptor, and a mapping in the exporting process. The mapping shows the same bytes
+// as the importer's.
 struct Exported {
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr at = 0;

@@ -1,7 +1,7 @@
 // The driver functions that the test programs call, looked up by name in the libcuda.so.1 that the
 // loader finds: the simulated driver or NVIDIA's. Shared by the conformance checks (api.h), the
-// stress of all families (tests/stress) and the machine of turns (tests/turns). Any thread, once
-// load_driver() has returned. Nothing here links to the driver.
+// stress of all families (tests/stress) and the machine of turns (tests/turns). The functions may
+// be called on any thread, once load_driver() has returned. Nothing here links to the driver.
 #pragma once
 
 #include "abi/cuda_abi.h"

@@ -274,7 +274,7 @@ DRIVER_CHECK(a_graph_allocates_and_frees_its_own_memory) {
 }
 
 // The graph is launched again before the first run has ended: the second run uses the memory that
-// the first run will have freed.
+// the first run frees.
 DRIVER_CHECK(a_graph_that_allocates_is_launched_again_before_it_has_run) {
   WithContext with;
   CUfunction spin_us = with.kernel("spin_us");
@@ -302,7 +302,7 @@ DRIVER_CHECK(a_graph_that_allocates_is_launched_again_before_it_has_run) {
   EXPECT_OK(spin(spin_us, stream, 20000));
   for (int i = 0; i < 5; ++i) EXPECT_OK(cuGraphLaunch(exec, stream));
   EXPECT_OK(cuStreamSynchronize(stream));
-  EXPECT_OK(cuGraphExecDestroy(exec));  // a real driver keeps the memory it used
+  EXPECT_OK(cuGraphExecDestroy(exec));  // a real driver keeps the graph's memory
   EXPECT_OK(cuGraphDestroy(graph));
   EXPECT_OK(cuStreamDestroy_v2(stream));
   EXPECT_OK(cuDeviceGraphMemTrim(0));

@@ -1,4 +1,5 @@
-// Linear memory that two processes share by handle: this one opens memory that the other owns.
+// Linear memory that two processes share by handle: this process opens memory that another process
+// owns.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 
@@ -231,7 +232,7 @@ DRIVER_CHECK(memory_that_was_freed_is_not_opened) {
   EXPECT_OK(memory.made());
   EXPECT_OK(memory.free());
   CUdeviceptr opened = 0;
-  // CUDA_ERROR_INVALID_VALUE is the answer if nothing else of the owner is open.
+  // The driver answers CUDA_ERROR_INVALID_VALUE if no other memory of the owner is open here.
   const CUresult result = open(&opened, memory);
   EXPECT_TRUE(result == CUDA_ERROR_NOT_PERMITTED || result == CUDA_ERROR_INVALID_VALUE);
 }

@@ -137,7 +137,7 @@ teardown() {
     for library in libcuda.so.1 libnvidia-ml.so.1; do
         readelf -d "$lib/$library" | grep -q "SONAME.*\[$library\]"
         needed=$(readelf -d "$lib/$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
-        [[ "$needed" == *san.so* ]] && continue # a sanitizer brings its own
+        [[ "$needed" == *san.so* ]] && continue # a sanitizer needs libraries of its own
         if echo "$needed" | grep -v -e '^libc\.so' -e '^libm\.so' -e '^ld-linux'; then false; fi
     done
 }

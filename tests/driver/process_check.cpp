@@ -89,7 +89,8 @@ DRIVER_CHECK(a_child_made_before_cuInit_uses_the_driver_as_its_own) {
   EXPECT_SAME(code, 0);
 }
 
-// Two processes that share an event see each other's work through it.
+// Two processes share an event, through which one process waits until the work of the other is
+// over.
 struct Shared {
   CUipcEventHandle handle;
   std::atomic<bool> is_given, work_done;

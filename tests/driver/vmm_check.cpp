@@ -1,4 +1,4 @@
-// Virtual memory management: mappings, and that the content belongs to the memory.
+// Virtual memory management: mappings, and content that stays with the memory when mappings change.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 

@@ -17,8 +17,8 @@ bookings() {
     python3 -c 'import json, sys; print(len(json.load(sys.stdin)["bookings"]))'
 }
 
-# Starts a daemon for two users, one of them nobody, where work without a time limit may start
-# beside a booking.
+# Starts a daemon for the users root and nobody. Work without a time limit may start beside a
+# booking.
 serve_two_users() {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
@@ -119,7 +119,7 @@ import json, sys
 sys.exit(any(lease["resident_bytes"] for lease in json.load(sys.stdin)["gpus"][0]["leases"]))'
   gpurota events | grep 'L1 is moved to host memory: nobody begins to use booking R1'
   gpurota explain L1 | grep 'waits for its GPU not to be needed'
-  # Nobody else gets the room to which the swap lease comes back.
+  # The room that the swap lease needs to come back is given to nobody else.
   run -75 gpurota run --nonblock --gpu-ids 0 --memory 2G -- true
   kill_daemon
   start_daemon

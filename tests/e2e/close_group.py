@@ -1,7 +1,7 @@
 """close_group.py GROUP MAJOR: keeps processes in this control group, or below it, from opening
 character devices of this major number, as systemd's DevicePolicy= on their slice would. The device
-program is added to those that container engines attach below (BPF_F_ALLOW_MULTI). Exits with 77
-where the kernel accepts no such program from us."""
+program applies in addition to those that container engines attach to groups below
+(BPF_F_ALLOW_MULTI). Exits with 77 where the kernel accepts no such program from us."""
 import ctypes
 import os
 import platform
@@ -29,7 +29,7 @@ def instruction(code, to=0, source=0, offset=0, value=0):
 def program(major):
     return b"".join([
         instruction(0x61, 2, 1, 4),              # r2 = context->major
-        instruction(0x15, 2, 0, 2, major),       # if it is this one, refuse
+        instruction(0x15, 2, 0, 2, major),       # if it is this major, refuse
         instruction(0xb7, 0, 0, 0, 1), instruction(0x95),
         instruction(0xb7, 0, 0, 0, 0), instruction(0x95)])
 

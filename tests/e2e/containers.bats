@@ -45,7 +45,7 @@ held_by() { value 'leases[0]["pid"]'; }
   in_background holder "${OWN_PIDS[@]}" gpurota run --memory 1G -- sh \
     -c "\"$PROGRAM\" hold 100 & wait"
   wait_until says holder holding
-  # The end of unshare's child, the first process of the namespace, ends all other processes in it.
+  # unshare's child is the first process of the namespace; its end ends all other processes there.
   kill -KILL "$(pgrep -P "$BACKGROUND_PID" | head -n 1)"
   wait_until no_leases
   wait_until memory_is_back

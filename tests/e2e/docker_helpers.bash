@@ -4,8 +4,8 @@
 #
 # shellcheck shell=bash disable=SC2034 # ENGINE and INSIDE are read by the tests
 
-# The file has the reason why all cases of the test file are skipped; empty or missing if they are
-# not.
+# The file with the reason why all cases of the test file are skipped. If the cases run, the file is
+# empty or missing.
 WHY_NOT=$BATS_FILE_TMPDIR/why-not
 no_engine_because() { echo "$1" >"$WHY_NOT"; }
 skip_without_engine() { if [ -s "$WHY_NOT" ]; then skip "$(cat "$WHY_NOT")"; fi; }

@@ -36,7 +36,7 @@ limit() { python3 "$LIMITS" get "${1:-$(group)}"; }
 group() { find "$TREE" -name 'gpurota-*' -type d | head -n 1; }
 no_group() { [ -z "$(group)" ]; }
 
-# evade HOW MIB: the command of a program that the library does not see, and that wants so much.
+# evade HOW MIB: sets EVASION to a command that allocates MIB and that the library does not limit.
 evade() {
   case $1 in
   unloaded) EVASION=(env -u LD_PRELOAD "$PROGRAM" hold "$2") ;;
@@ -47,7 +47,7 @@ evade() {
   esac
 }
 
-# in_user_group COMMAND…: below a group that is not gpurota's.
+# in_user_group COMMAND…: runs the command in a control group that gpurota has not made.
 in_user_group() {
   mkdir "$TREE/user"
   echo "$BASHPID" >"$TREE/user/cgroup.procs"
@@ -73,7 +73,8 @@ in_user_group() {
   for mode in auto driver; do
     enforce "$mode"
     for how in unloaded emptied loader child; do
-      # Up to the limit they are served, as the driver sees no evasion.
+      # The driver does not know that these programs evade the library, and serves them up to the
+      # limit.
       evade "$how" 700
       in_background "$how" gpurota run --gpu-ids 0 --memory 1G -- "${EVASION[@]}"
       wait_until says "$how" holding
@@ -136,7 +137,7 @@ in_user_group() {
   wait_until by_driver
   lease 'not l.get("limited_group")'
   [ "$(limit)" = 1536 ]
-  # A group that is left behind, as where it could not be removed.
+  # A control group is left behind, as by a daemon that could not remove it.
   kill_daemon
   mkdir "$TREE/gpurota-L9-1"
   python3 "$LIMITS" set "$TREE/gpurota-L9-1" 1536

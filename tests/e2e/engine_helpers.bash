@@ -62,7 +62,7 @@ case_limit_and_exit_code() {
   wait_until no_leases
 }
 
-# The limit is that of all processes together, so the second process gets what the first one leaves.
+# The limit applies to all processes together, so the second process gets what the first one leaves.
 case_limit_of_all_processes() {
   learn_context_cost
   in_background both contained --memory 2G -- sh -c \

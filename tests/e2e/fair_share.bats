@@ -13,7 +13,7 @@ import json, sys
 print(*[each["user"] for each in json.load(sys.stdin)["requests"]])')" = "$*" ]
 }
 
-# Reserves all GPUs until this use counts.
+# Reserves all GPUs, and waits until fair share counts their use.
 take_all() {
   gpurota reserve --gpus "$(value 'len(gpus)')" --for 1h --quiet >taken
   wait_until has_used

@@ -32,7 +32,8 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   event_is 'filler_started.*nobody has used it for'
   event_is 'filler_yielded.*leaves GPU 0: .* needs its GPU'
   filler_is hold 'p["state"] in ("busy", "resting") and f["state"] == "waiting"'
-  wait_until list_says 'a lease has GPU 0' # with the next reading; until then, who wanted it
+  # Until the next reading, the list names the request that wanted the GPU instead.
+  wait_until list_says 'a lease has GPU 0'
 }
 
 @test "a filler comes back when nobody needs the GPU any more" {

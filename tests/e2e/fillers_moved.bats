@@ -14,7 +14,7 @@ teardown() {
 
 # add NAME -- COMMAND…: adds a filler on GPU 0 (8 GiB) that starts as soon as it may.
 add() { add_filler "$1" --on-yield evict --env PROBE_BUFFERS "${@:2}"; }
-# Adds a filler whose pid is known, and beside whose memory 90 % of the GPU do not fit.
+# Adds a filler, and sets PID to its pid. Beside the filler's memory, 90 % of the GPU do not fit.
 add_holder() {
   add hold -- sh -c 'echo "pid $$"; exec "$@"' sh "$PROGRAM" hold 1200
   wait_until holds_memory

@@ -104,8 +104,8 @@ other_is_on_instead() {
   local started=$SECONDS
   start_daemon
   wait_until is_evicted
-  # The stay is longer than this daemon took to see the eviction, because the time since then
-  # counts.
+  # The new stay must be longer than this daemon has run so far, because the time since the daemon
+  # saw the eviction counts.
   stays_last $((SECONDS - started + 2))s
   gpurota reload
   other_is_on_instead

@@ -170,7 +170,7 @@ lacks() {
     echo "$2 has: $(grep -anP -- "$1" "$2" | head -n 3 | cat -v)" && return 1
   fi
 }
-# says FILE PATTERN: whether the output in FILE matches; a file that does not exist yet does not.
+# says FILE PATTERN: whether the output in FILE matches; false if FILE does not exist yet.
 says() { grep -qs -- "$2" "$E2E_DIR/$1" || return 1; }
 
 status_json() { gpurota status --json; }

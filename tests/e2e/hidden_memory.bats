@@ -25,7 +25,8 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   gpurota-sim set gpu0.hidden=6G
   start_daemon
   wait_until is_freeing
-  # On a slow machine the ten seconds may be over before the refusal.
+  # The memory counts as being freed for ten seconds, which may be over before the refusal on a slow
+  # machine.
   run -75 gpurota run --gpu-ids 0 --nonblock -- true
   grep -qE 'memory of an ended program is being freed|in use without a lease' <<<"$output"
   # The other GPU is preferred, for slices too.

@@ -52,7 +52,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   before=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   kill_daemon
   start_daemon
-  # At most ten seconds are lost, and the seconds without a daemon.
+  # At most ten seconds of figures are lost, besides the time without a daemon.
   wait_until history_holds "sum(p['seconds'] for p in points if p['time'] < '$before') >= 11" \
     --since 10m
   local known
@@ -129,7 +129,7 @@ widest() { wc -L <"$1"; }
   done
   drawn 60 NO_COLOR=1 TERM=linux gpurota history >plain
   LC_ALL=C lacks '[^ -~]' plain
-  # A terminal without room for graphs gets the output of a pipe: a row for each GPU.
+  # A terminal that is too narrow for graphs gets the same table as a pipe: a row for each GPU.
   drawn 37 NO_COLOR=1 gpurota history --gpu-ids 0 >narrow
   gpurota history --gpu-ids 0 >piped
   grep -q '^GPU  *LOAD  *MAX  *MEMORY' narrow

@@ -91,7 +91,7 @@ let_go() {
   sleep_until_charged fresh 128
   charged another $((300 + 128))
 }
-# The charge must be the same some samples later.
+# Waits until the charge is as expected, and checks that it is the same some samples later.
 sleep_until_charged() {
   wait_until told "$1" charged "$2"
   sleep 1.5

@@ -40,7 +40,7 @@ told() {
   gpurota job list | grep -E '^sweep .* running .*2 running, 3 wait'
   run -0 gpurota job list --items
   [[ "$output" == *'sweep[1] '*'sweep[2] '* ]]
-  # Items that wait inside of their array are no requests.
+  # Items that wait inside of their array are not requests.
   gpurota queue --json | python3 -c 'import json, sys; assert not json.load(sys.stdin)["requests"]'
   told 0 2
   wait_until lines_in ran 3
@@ -333,7 +333,7 @@ PYTHON
   wait_until job_is sweep \
     '"2 running, 2 wait: the next item waits: the site allows you" in j["detail"]'
   [ "$(sort ran)" = $'1\n2' ]
-  # An end of an item makes room for the next one at once, a new limit for all.
+  # The end of an item makes room for the next item at once. New limits make room for all items.
   told 0 2
   wait_until lines_in ran 3
   wait_until job_is sweep '"the next item waits" in j["detail"]'
@@ -345,7 +345,7 @@ PYTHON
   wait_until in_state sweep finished
   item_is sweep 4 '[r["code"] for r in j["runs"]] == [0]'
   gpurota job remove sweep
-  # An item that is refused while its owner has nothing else has failed.
+  # An item fails if it is refused while its owner has no other lease.
   rm -f ran go-*
   add late --array 1-2%1 --memory 1G -- sh -c "$until_told"
   wait_until lines_in ran 1

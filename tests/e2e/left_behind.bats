@@ -17,7 +17,7 @@ teardown() { end_test; }
 }
 
 @test "a process that ends with the command by itself was not left running" {
-  # The child ends when the command's end closes its standard input.
+  # The end of the command closes the child's standard input, which ends the child.
   gpurota run --memory 1G -- python3 \
     -c 'import subprocess; subprocess.Popen(["cat"], stdin=subprocess.PIPE)' 2>said
   [ ! -s said ]
@@ -68,7 +68,8 @@ END
     'is over' >said
   [ "$(grep -c '^gpurota: L1 is over: its time is over; if this shell still has its variables: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell$' said)" = 1 ]
   grep -x L1 said
-  # The watcher of the shell ends with the shell, and nobody waits for it.
+  # The process that watches the lease for the shell ends with the shell, which does not wait for
+  # it.
   in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1h)"; read -r; echo "$GPUROTA_LEASE"' \
     'L2 on GPU 0' >said
   grep -x L2 said

@@ -150,7 +150,7 @@ teardown() { end_test; }
   wait_until says holder 'holding'
   kill -HUP "$BACKGROUND_PID"
   kill -HUP "$(value 'leases[0]["pid"]')"
-  # Both signals were delivered before the daemon answers this; neither ended anything.
+  # Both signals were delivered before the daemon answers this query. Neither signal ended anything.
   holds 'len(leases) == 1 and leases[0]["state"] == "active"'
   kill -0 "$BACKGROUND_PID"
 }

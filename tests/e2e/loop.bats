@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The daemon's loop must wait for no process, not even for one that nobody can read. A test in which
-# the loop would wait fails.
+# The daemon's loop must not wait for any process, not even for one whose files in /proc block their
+# readers. A test fails if the loop would wait.
 
 load helpers
 load watch_helpers

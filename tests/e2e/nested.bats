@@ -44,7 +44,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
       lacks '^gpurota: in L' said
     done
   done
-  # The same, with leases from the variables that `reserve` prints, one after the other.
+  # The same, where the shell takes both leases from the variables that `reserve` prints.
   for outer in '' '--memory 1G' '--swap'; do
     for inner in '' '--memory 512M' '--swap'; do
       # shellcheck disable=SC2086 # words
@@ -105,7 +105,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   run -125 --separate-stderr gpurota run --quiet --gpus 2 -- gpurota run --gpus 1 -- true
   [ "$stderr" = \
     'gpurota: your L2, in whose shell you are, has GPU 0, 1: leave out --gpus to use it' ]
-  # The shell is also recognised by the kernel alone, without the variables, and for a reservation.
+  # Without the variables, the daemon recognises the shell by what the kernel reports. A reservation
+  # is refused as well.
   run -1 --separate-stderr gpurota run --quiet --gpu-ids 0 -- env -u GPUROTA_LEASE gpurota reserve \
     --gpu-ids 0
   [[ $stderr == \
@@ -113,12 +114,12 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   eval "$(gpurota reserve --gpu-ids 0 2>/dev/null)"
   run -125 --separate-stderr gpurota run --gpu-ids 0 -- true
   [[ $stderr == *'your L4, in whose shell you are, has GPU 0: leave out --gpu-ids to use it'* ]]
-  # The end of another user's lease would help, so the request waits.
+  # The end of another lease would help, so the request waits.
   in_background other gpurota run --gpu-ids 1 -- sleep 600
   wait_until holds 'len(leases) == 2'
   run -75 --separate-stderr gpurota run --gpus 1 --wait 1s -- true
-  # A reservation does not need the shell, so a request for another one may wait for the end of the
-  # shell's lease.
+  # The shell's reservation can end before the shell does, so a request for another reservation may
+  # wait for its end.
   run -75 --separate-stderr gpurota reserve --gpu-ids 0 --wait 1s
 }
 

@@ -20,8 +20,8 @@ configure() {
 }
 
 @test "a program has one and a half times the GPU, in turns with another, and reads what it wrote" {
-  # All memory is written while turns are taken, on a machine that may clear only half a GiB of
-  # pages a second.
+  # Patience for a machine that clears only half a GiB of pages a second: all memory is written
+  # while turns are taken.
   # shellcheck disable=SC2034 # wait_until reads it
   PATIENCE=240
   configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'
@@ -31,7 +31,7 @@ configure() {
   mkfifo "$E2E_DIR/tell" "$E2E_DIR/tell_beside"
   in_background beside gpurota run --gpu-ids 0 --swap --memory 500M -- \
     sh -c 'exec env PROBE_BUFFERS=8 "$0" torture 0 5 <"$1"' "$E2E_SWAP_PROBE" "$E2E_DIR/tell_beside"
-  exec 8<>"$E2E_DIR/tell_beside" # which waits for nobody
+  exec 8<>"$E2E_DIR/tell_beside" # to read and write, which does not block
   wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"])")" -gt 0 ]'
   wait_until eval '[ "$(turns "gpus[0][\"leases\"][0][\"wired_bytes\"] >> 20")" -gt 230 ]'
   in_background big gpurota run --gpu-ids 0 --swap --oversize --memory 960M -- \
@@ -89,7 +89,7 @@ configure() {
   kill_daemon
   start_daemon
   [ "$(value 'leases[0]["gpus"][0]["oversize_bytes"]')" = "$before" ]
-  # Host memory that the lease has reserved is not available to another.
+  # Host memory that the lease has reserved is not available to another lease.
   run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 4G -- true
   grep -q 'host memory is needed' <<<"$output"
 }

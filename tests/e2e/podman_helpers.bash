@@ -24,7 +24,7 @@ end_containers() {
     wait_until no_leases >/dev/null 2>&1 || true
   fi
   engine rm --all --force --time 0 >/dev/null 2>&1 || true
-  # Without root, a process stays that keeps podman's user namespace.
+  # Without root, podman leaves a process running that keeps its user namespace.
   if [ -s podman/tmp/pause.pid ]; then kill "$(cat podman/tmp/pause.pid)" 2>/dev/null || true; fi
   wait_until no_engine || true
   for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts |

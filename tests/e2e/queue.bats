@@ -230,7 +230,7 @@ END
   wait_until holds "gpus[1]['held_for'] == 'R1'"
   run -75 gpurota run --nonblock --gpu-ids 1 -- true
   grep -q 'GPU 1 is free until .*, then R1 of .*, which goes first, starts there' <<<"$output"
-  # A command that gives the GPU back in time may use it.
+  # A command that ends before R1 can start may use the GPU.
   gpurota run --nonblock --gpu-ids 1 --timeout 10s -- true
 }
 

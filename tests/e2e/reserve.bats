@@ -163,7 +163,7 @@ END
   # shellcheck source=/dev/null
   (. ./variables && [ "$(gpurota release)" = 'released L2 (GPU 1, "second")' ])
   wait_until holds "[l['lease_id'] for l in leases] == ['L1']"
-  # The shell's reservation is over, so release must not end the other one.
+  # The shell's reservation is over, so release must not end the other reservation.
   # shellcheck source=/dev/null
   (. ./variables && run -1 gpurota release &&
     [[ "$output" == *'L2, which this shell is under, has ended'* ]])

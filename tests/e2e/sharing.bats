@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Other processes open memory of a swap lease by its handle (cuIpcGetMemHandle): the memory stays on
-# the GPU in all turns, and is the same for all. tests/interposer/ipc_probe.cpp lists the commands
-# of each process.
+# the GPU in all turns, and all processes see the same bytes. tests/interposer/ipc_probe.cpp lists
+# the commands of each process.
 
 load helpers
 load ipc_helpers

@@ -50,7 +50,8 @@ refuses_to_start() {
   [ ! -s "$DATABASE-wal" ]
   head -c 20000 /dev/urandom >"$DATABASE-wal"
   refuses_to_start 'is damaged: it is older'
-  # Does what the message says: starts with the remaining data; gpurota run then ends its command.
+  # Does what the message says, and starts with the remaining data. gpurota run then ends its
+  # command.
   mv state/store.mark elsewhere
   start_daemon
   holds 'leases == []'

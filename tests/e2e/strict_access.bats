@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # machine: h100-mig
-# Strict access: which user can open which device file in which state. The files are plain ones in a
-# folder of the case, because the kernel checks modes and access lists in the same way.
-# tests/gpu/strict_access.sh does the same with a driver's files.
+# Strict access: which user can open which device file in which state. Plain files in a folder of
+# the case stand for the device files, because the kernel checks modes and access lists of both in
+# the same way. tests/gpu/strict_access.sh does the same with a driver's files.
 
 load helpers
 
@@ -149,8 +149,8 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
     strict
     as_daemon "${DAEMON[@]}" >"$i.log" 2>&1 3>&- &
     DAEMON_PID=$!
-    # Every second daemon is killed before it serves, or soon after. The others are told to turn
-    # strict access off again.
+    # Every second daemon is killed before it serves, or soon after. The others are killed soon
+    # after they were told to turn strict access off again.
     if ((10#$i % 2)); then
       wait_until says "$i.log" 'gpurotad serves'
       strict false
@@ -218,7 +218,7 @@ more_rounds() {
   wait_until says persistence 'refused nvidia1'
   more_rounds persistence
   lacks refused hostengine
-  # The two openers, and the processes that they have just forked.
+  # doctor counts the two openers from before strict access, and what they have just forked.
   names_both() {
     gpurota doctor | grep -q '[2-6] processes without a lease had device files open before'
   }

@@ -36,7 +36,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   for _ in {1..20}; do timeout 10 gpurota status >/dev/null; done
   timeout 10 gpurota ps >/dev/null
   timeout 10 gpurota queue >/dev/null
-  # The reservation is made but not reported, as the disk may still lose it.
+  # The reservation is made but not reported, because the disk may still lose it.
   holds 'len(leases) == 2'
   runs "$asker"
   [ ! -s reserved ]
@@ -66,7 +66,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   for i in {1..8}; do in_background "reserved$i" gpurota reserve --memory 512M --short; done
   wait_until holds 'len(leases) == 8'
   for i in {1..8}; do [ ! -s "reserved$i" ]; done
-  # Changes that were not reported are there too: a kill loses no change.
+  # A kill loses no change, not even one that no client was told of.
   kill_daemon
   rm stuck
   start_daemon
@@ -81,7 +81,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   stick
   in_background released gpurota release L2
   wait_until waits_for_disk
-  # The program's lease ends by itself meanwhile, and nobody waits until that is stored.
+  # Meanwhile the program's lease ends by itself, and nobody waits until its end is stored.
   pkill -TERM -P "$holder"
   wait_until holds 'leases == []'
   let_go
@@ -91,7 +91,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
 @test "a daemon that stops has stored everything" {
   stick
   in_background reserved gpurota reserve --memory 1G --short
-  # The lease is to be stored, and not only the history.
+  # The change that waits for the disk must be the lease, and not only the history.
   wait_until holds 'len(leases) == 1'
   wait_until waits_for_disk
   kill -TERM "$DAEMON_PID"

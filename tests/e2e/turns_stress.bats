@@ -9,8 +9,8 @@ load helpers
 setup() {
   start_daemon
   learn_context_cost
-  # A program has up to 700 MiB, including two contexts of 128 MiB. The contexts of the two others
-  # cannot move.
+  # A program has up to 700 MiB, including two contexts of 128 MiB. The capacity also has room for
+  # the contexts of the two other programs, which cannot move.
   gpurota set --gpu-ids 0 --capacity 1400M --quantum 200ms
   RUNS=0 DONE=0 KILLED=0 EVICTED=0
   COMMAND_OF=() FILE_OF=() KILLED_OF=()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs docs/tutorial.md as its users would, and compares what they see with what it shows.
+"""Runs the commands of docs/tutorial.md as its users would, and compares the output with the
+document.
 
     tutorial.py FILE.md FOLDER     GPUROTA_REWRITE_TUTORIAL=1: writes what was printed into FILE.md
 
@@ -14,10 +15,10 @@ in FOLDER/home/NAME, and /home/ and /etc/gpurota/ of the text are folders below 
 output is what its terminal has printed since the last command, so a message of a program in the
 background appears at the user's next command.
 
-A comment before a block, <!-- until REGEX -->, is for its last command. A command in the background
-(&) has printed all that is shown when its output matches. A prompt without a command only waits
-until the terminal's output matches. Both need such a comment. Any other command is repeated until
-its output matches.
+A comment before a block, <!-- until REGEX -->, applies to the last command of the block. The output
+of a command in the background (&) is complete when it matches REGEX. A prompt without a command
+only waits until the terminal's output matches REGEX. Both kinds of command need such a comment. Any
+other command is repeated until its output matches.
 
 Text that varies (times, pids, load) is equal to the text in the document, and so is any number of
 spaces in a row.
@@ -221,7 +222,7 @@ def split_block(lines):
 
 
 def run_block(day, lines, until):
-    """Runs a block. Returns its lines as they should be, and whether they are in the document
+    """Runs a block. Returns the lines that the block should have, and whether it has them
     already."""
     shown = []
     equal = True

@@ -45,7 +45,7 @@ machine_mib() { awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo; }
   run -125 gpurota run --memory "$((whole - reserve + 64))M" --nonblock -- true
   [[ $output == *"is more than GPU 0 has: "* && $output == *" can be leased"* ]]
   holds "gpus[0]['available_bytes'] >> 20 <= $((whole - reserve))"
-  # The reserve is nearly all of the machine's memory, so that much is never free.
+  # The reserve is nearly all of the machine's memory, and therefore more than is ever free.
   echo "unified_reserve = \"$((whole - 256))M\"" >gpurota.toml
   gpurota reload
   run -75 gpurota run --memory 250M --nonblock -- true

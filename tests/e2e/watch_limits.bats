@@ -17,7 +17,7 @@ past() {
   wait_until says "$1" holding
 }
 
-# is_loose FILE PID: the watch has found that the process is not limited.
+# is_loose PID: the watch has found that the process is not limited.
 is_loose() { finding "f['kind'] == 'not_limited' and any(p['pid'] == $1 for p in f['processes'])"; }
 
 # process EXPRESSION: whether a Python expression is true of some process p that ps shows.
@@ -28,8 +28,8 @@ sys.exit(0 if any(eval(sys.argv[1], {"p": p})
                   for p in json.load(sys.stdin)["processes"]) else 1)' "$1"
 }
 
-# Waits for a whole finding, from its beginning to the end of the program. Anything that the watch
-# has not found by then is not found at all.
+# Starts a program that bypasses the library, and waits until the watch has stopped it. By then the
+# watch has also found anything else that it will find.
 one_is_found_and_stopped() {
   past clock 10 --gpu-ids 1 --memory 1G
   ends_with 143 "$BACKGROUND_PID"
@@ -104,7 +104,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
 
 @test "tenants, also stopped ones, are not found over a kill -9 of the daemon" {
   make_folders
-  # Without a grace, any tenant that reconnects is late.
+  # Without a grace period, any tenant that reconnects is late.
   printf 'reconnect_grace = "0s"\n' >gpurota.toml
   start_daemon
   in_background tenant gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100

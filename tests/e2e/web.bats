@@ -101,7 +101,7 @@ scraped() {
   [ "$(get /readyz)" = "$(printf '200\nready')" ]
   stop_process "$DAEMON_PID"
   wait_until no_longer_ready
-  # The first different answer; every request gets one.
+  # `answer` has the first answer other than 200; every request gets an answer.
   grep '^503' answer
   grep 'the daemon does not answer' answer
   kill -CONT "$DAEMON_PID"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The web page as a reader sees it, in Chromium: all views, wide and as a phone, light and dark,
-# with a screen reader's rules (axe), and while the daemon is away. Screenshots are left in
+# checked by axe's rules for screen readers, and while the daemon is away. Screenshots are left in
 # BUILD/test-results/web_browser.
 # machine: h100x2
 

@@ -2,7 +2,7 @@
 """Plays a browser for tests of the web page's sessions.
 
     web_client.py sign-in LINK JAR [HEADER…]            signs in with a link of `gpurota web`; JAR
-                                                        gets the cookie and the page's half
+                                                        gets both halves of the session's token
     web_client.py whose LINK [HEADER…]                  asks whose the link is
     web_client.py call JAR METHOD PARAMETERS [HEADER…]  a call of the control protocol by that
                                                         session

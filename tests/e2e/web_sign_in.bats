@@ -66,7 +66,8 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   sign_in jar
   python3 "$CLIENT" whose "$(cat the_link)" >answer
   says_error Denied
-  # Nobody else can use it: neither another page, nor a session, nor a client of the socket.
+  # Only the page itself can ask this: neither another page, nor a session, nor a client of the
+  # socket.
   python3 "$CLIENT" whose "$(cat the_link)" 'Origin: http://evil.example' >answer
   status_is 403
   call jar GetWebLink '{"secret": "1.x"}'
@@ -80,7 +81,8 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   status_is 403
   grep -q "'gpurota web' prints another" answer
   [ ! -e stolen ]
-  # The first user of a link is signed in, and its owner is told.
+  # A link signs in its first user only. The link's owner is refused, and can see and end the
+  # session.
   gpurota web --quiet >the_link
   python3 "$CLIENT" sign-in "$(cat the_link)" stolen >answer
   status_is 200
@@ -178,7 +180,7 @@ END
   wait_until says web 'listens on'
   if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi
   wait_until refused_for_games
-  # Without a page, gpurota-web asks for nothing that would be refused.
+  # A gpurota-web without a page does not ask to sign people in, so nothing is refused.
   kill -TERM "$BACKGROUND_PID"
   in_background metrics "${as_games[@]}" gpurota-web --listen 127.0.0.1:0 --page none
   wait_until says metrics 'listens on'
@@ -475,7 +477,8 @@ END
   read_with jar /api/now >answer
   grep -q '"lease_id":"L1"' answer
   lacks secret answer
-  # A stream is refused, because it would outlive its session; half a session sees nothing.
+  # A stream is refused, because it would outlive its session. A client with only one half of the
+  # session's token sees nothing.
   read_with jar /api/live >answer
   status_is 404
   sed 's/"key": "[^"]*"/"key": "0123456789abcdef0123456789abcdef"/' jar >half

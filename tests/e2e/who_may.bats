@@ -129,7 +129,7 @@ as() {
   [[ $output == *"R1 waits for a GPU of L1"* ]]
   run -1 as 54001 54001 54001 gpurota update L1 --memory 4G
   [[ $output == *"R1 waits for a GPU of L1"* ]]
-  # A user may shorten a lease that another waits for, and change its note.
+  # A user may shorten a lease that another user waits for, and change its note.
   as 54001 54001 54001 gpurota update L1 --for 30m --note shorter
   run -1 as 54002 54002 54002 gpurota update L1 --for 1m
   [[ $output == *"somebody else's lease"* ]]

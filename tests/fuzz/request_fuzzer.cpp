@@ -1,5 +1,5 @@
-// Any bytes from an HTTP client are a request, an error with a reason, or incomplete; the answer
-// has exactly the headers that we gave it.
+// Any bytes from an HTTP client are parsed as a request, refused with a reason, or found
+// incomplete; the answer has exactly the headers that we gave it.
 #include "web/http_request.h"
 
 #include <algorithm>

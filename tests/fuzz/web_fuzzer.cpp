@@ -43,7 +43,8 @@ void check_metrics(const std::string& foreign) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string input(reinterpret_cast<const char*>(data), size);
-  // A name is ours only if it is one of ours, an address or localhost; never only a prefix of one.
+  // An accepted host name is exactly one of our names, an address or localhost, and does not merely
+  // begin with one.
   if (web::is_our_host(input, {"gpu.example"})) {
     require(input.find_first_of(" /@\r\n\\") == input.npos);
   }

@@ -60,7 +60,7 @@ for mode in --json --hold; do
   verdict term "$code" "d['ended'] == 'signal' and d['errors'] == 0" "'ended cleanly'"
 done
 
-# A neighbour takes all free memory, and burn, which computes, hands some of its memory back.
+# A neighbour takes all free memory, and burn, which computes, returns some of its memory.
 "$burn" -i 0 --json > "$results/short.json" 2> "$results/short.err" < /dev/null &
 pid=$!
 for _ in $(seq 200); do [ "$(used_mib)" -gt 60000 ] && break; sleep 0.1; done

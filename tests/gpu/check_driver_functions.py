@@ -3,8 +3,8 @@
 
 For each row, the driver must export the symbol, and cuGetProcAddress_v2 must return exactly that
 symbol for its base name at the version and stream flag of the row (where the driver is new enough).
-Names that the driver exports and the list lacks are printed, since the simulator and the interposer
-would not know them. Usage: check_driver_functions.py [TSV [LIBCUDA]]
+Names that the driver exports and the list lacks are printed, because the simulator and the
+interposer would not know them. Usage: check_driver_functions.py [TSV [LIBCUDA]]
 """
 import ctypes
 import os

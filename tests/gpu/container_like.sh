@@ -1,8 +1,8 @@
 #!/bin/bash
 # Stands in for podman where no engine is available. Runs `run [OPTION…] --rootfs FOLDER COMMAND…`
 # in a pid and a mount namespace with a root of its own, with the files and devices of --volume and
-# --device, and with the environment of --env. Needs root. A file that is not in FOLDER is left out,
-# unless it is in /etc.
+# --device, and with the environment of --env. Needs root. A file of --volume that is not in FOLDER
+# is left out, unless it is in /etc.
 set -euo pipefail
 [ "${1:-}" = run ] || { echo "only run" >&2 && exit 125; }
 shift

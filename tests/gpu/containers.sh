@@ -40,7 +40,7 @@ if ! command -v "$engine" >/dev/null || ! "$engine" run "${inside[@]}" true >"$w
   "$engine" run "${inside[@]}" true >"$work/why" 2>&1 ||
     { echo "skipped: $(tail -n 1 "$work/why")" && exit 77; }
 fi
-contained() { # runs it under a lease
+contained() { # runs the container under a lease
   local options=()
   while [ "$1" != -- ]; do options+=("$1") && shift; done
   shift

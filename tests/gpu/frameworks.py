@@ -5,9 +5,10 @@ frameworks.py GPUROTA [--limit MIB] [--only CASE,CASE] [--out FOLDER]
 
 Each case of frameworks_case.py runs bare and under `gpurota run --memory LIMIT`. A case passes if
 both runs compute the same, NVML's figure for its processes reached 95 % of the limit and never
-passed the limit, and the framework raised its own out-of-memory error in between. Prints one line
-per case, and writes the rows of a table for bench/RESULTS.md to FOLDER/frameworks.md. Exits with
-the number of cases that failed. Needs a running gpurotad and a GPU that nobody else uses.
+passed the limit, and the framework raised its own out-of-memory error when memory ran out. Prints
+one line per case, and writes the rows of a table for bench/RESULTS.md to FOLDER/frameworks.md.
+Exits with the number of cases that failed. Needs a running gpurotad and a GPU that nobody else
+uses.
 """
 import argparse
 import ctypes

@@ -102,8 +102,8 @@ def torch_graphs(torch, steps=60):
 
 
 def captured_allocations():
-    """Uses cudaMallocAsync while a stream captures, which makes allocation nodes, by the runtime's
-    C interface."""
+    """Calls cudaMallocAsync by the runtime's C interface while a stream captures, which makes
+    allocation nodes."""
     import ctypes
     torch = torch_or_skip()
     torch.cuda.init()

@@ -1,9 +1,10 @@
 #!/bin/bash
-# imports.sh DIST: tests memory that one process imports from another, on a real GPU. First without
-# gpurota: which process holds what, by NVML and by cuMemGetInfo, and what a descriptor alone keeps.
-# Then with a daemon of its own: an import counts for its importer, is refused beyond the importer's
-# limit, is not charged twice within a lease, and is credited when either side ends. Needs cc; at
-# most 8 GiB of device memory. Exits with the number of steps that failed.
+# imports.sh DIST: tests memory that one process imports from another, on a real GPU. The first
+# steps show, without gpurota, which process holds what by NVML and by cuMemGetInfo, and what a
+# descriptor alone keeps. The other steps start a daemon, and check that an import counts for its
+# importer, is refused beyond the importer's limit, is not charged twice within a lease, and is
+# credited when either side ends. Needs cc; at most 8 GiB of device memory. Exits with the number of
+# steps that failed.
 # shellcheck disable=SC2317,SC2154  # functions are called by name; steps.bash sets $failed
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: imports.sh DIST}")
@@ -130,7 +131,7 @@ daemon=$!
 step "a daemon" within 20 "$dist/bin/gpurota" status
 slice() { start "$1" "$dist/bin/gpurota" run --memory "$2" -- "$work/imports"; }
 free_of() { ask "$1" info | cut -d' ' -f1; }
-is_free() { # is_free NAME MIB: to 8 MiB, as contexts grow a little
+is_free() { # is_free NAME MIB: within 8 MiB, because contexts grow a little
   local now
   now=$(free_of "$1")
   ((now >= $2 - 8 && now <= $2 + 8)) || { say "" "$1 has $now MiB free, not $2" && return 1; }

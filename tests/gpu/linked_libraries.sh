@@ -55,7 +55,7 @@ check() { # check NAME COMMAND…
 }
 
 held() { "$gpurota" run --gpu-ids 0 --memory 8G -- "$1" limit 8; }
-in_turns() { # two programs share the memory that one of them fits
+in_turns() { # two programs take turns in memory that fits one of them
   local code=0
   "$gpurota" run --gpu-ids 0 --swap --memory 8G -- "$1" turns 6 > "$1.other" &
   local other=$!

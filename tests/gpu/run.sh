@@ -17,7 +17,7 @@ export GPUROTA_RUNTIME_DIR=$work/run
 failed=0
 
 say() { printf '%-6s %-44s %s\n' "$1" "$2" "${3:-}"; }
-check() { # passes if the command does; exit status 77: cannot run here
+check() { # passes if the command succeeds; exit status 77: the check cannot run here
   local name=$1 begun code=0
   shift
   case " ${ONLY:-$name} " in *" $name "*) ;; *) return ;; esac
@@ -52,7 +52,8 @@ status() { gpurota status --json; }
 used_mib() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1; }
 holds() { python3 -c "import json,sys; d=json.load(sys.stdin); sys.exit(not ($1))"; }
 
-static_runtime() { # held to its limit by all the runtime's ways, and nearly all of it can be had
+# The limit holds for all of the runtime's ways to allocate, and nearly all of it can be allocated.
+static_runtime() {
   gpurota run --memory 4G -- "$work/static_runtime" | tee /dev/stderr |
     holds "d['total_mib'] == 4096 and all(3300 <= d[k + '_mib'] <= d['free_mib'] for k in ('malloc', 'async', 'pitch')) and len(d) == 5"
 }
@@ -62,7 +63,7 @@ two_at_once() {
   local other=$!
   LIMIT_MIB=8192 gpurota run --memory 8G -- python3 "$here/torch_limit.py" && wait "$other"
 }
-killed() { # kill -9 of the program: the lease goes, the memory comes back
+killed() { # after a kill -9 of the program, the lease is gone and the memory is free again
   gpurota run --memory 8G --note "to be killed" -- python3 -c "
 import torch, time
 x = torch.zeros(6 << 30, dtype=torch.uint8, device='cuda'); torch.cuda.synchronize(); print('holding', flush=True); time.sleep(600)" > "$work/killed.out" &
@@ -78,7 +79,8 @@ x = torch.zeros(6 << 30, dtype=torch.uint8, device='cuda'); torch.cuda.synchroni
   echo "lease gone and memory back after $(awk "BEGIN {printf \"%.2f\", $(date +%s.%N) - $begun}") s, exit code $code, $(used_mib) MiB used"
   [ "$code" -eq 137 ] && status | holds "not d['leases']" && [ "$(used_mib)" -lt 100 ]
 }
-daemon_restart() { # kill -9 of the daemon: no program notices, and the limit still holds
+# After a kill -9 of the daemon, programs continue, and the limit is still enforced.
+daemon_restart() {
   LIMIT_MIB=8192 gpurota run --memory 8G -- python3 -c "
 import torch, time
 held = [torch.zeros(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(5)]; torch.cuda.synchronize()
@@ -97,7 +99,9 @@ except torch.OutOfMemoryError:
   wait "$cli" || return 3
   grep 'goes on and is refused' "$work/restart.out"
 }
-orderly_restart() { # three restarts, as of upgrades, under a hammer: nobody waits long, nobody is refused what fits
+# The daemon is restarted three times, as by upgrades, while the hammer allocates. No allocation may
+# take long, or be refused although it fits.
+orderly_restart() {
   gpurota run --memory 16G -- "$dist/tests/hammer" 4 8 20 16384 > "$work/orderly.out" &
   local cli=$!
   sleep 5
@@ -111,7 +115,9 @@ orderly_restart() { # three restarts, as of upgrades, under a hammer: nobody wai
   cat "$work/orderly.out"
   return "$code"
 }
-swap_restart() { # the daemon comes anew while two take turns, waiting and moving: nothing is lost, nobody is doubted
+# The daemon is restarted and killed while two programs take turns: no memory is lost, and the
+# daemon doubts no report.
+swap_restart() {
   gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
   local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" \
     torture 25)
@@ -139,24 +145,27 @@ assert torch.cuda.mem_get_info()[1] > 16 << 30; print('whole GPU, no preload')";
 frameworks() { # prints its own lines, and a table: frameworks.out, frameworks.md
   python3 "$here/frameworks.py" "$dist/bin/gpurota" --out "$results"
 }
-frameworks_turns() { # the same in turns with a program that checks its memory; prints a line each
+# The frameworks take turns with a program that checks its memory; prints a line for each.
+frameworks_turns() {
   LD_LIBRARY_PATH=$dist/lib/bundled python3 "$here/frameworks_turns.py" "$dist/bin/gpurota" \
     "$dist/tests/swap_probe"
 }
-families() { # every family of device memory, with a model beside it; the seed is in its report
+families() { # every family of device memory, compared with a model; the seed is in the report
   gpurota run --memory 16G -- "$dist/tests/families" 4 6 20 16384 "${SEED:-$RANDOM}"
 }
 turns() { # two processes of 24 GiB each on 25 GiB; prints what each switch moved, and its time
   LD_LIBRARY_PATH=$dist/lib/bundled "$dist/tests/turns_machine" --memory 24G --capacity 25G \
     --quantum 2 --seconds 90
 }
-swap_torch() { # two trainings that do not fit together take turns: losses bit for bit those of a run alone
+# Two trainings that do not fit together take turns: the losses are bit for bit those of a run
+# alone.
+swap_torch() {
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --results "$results"
 }
-swap_expandable() { # the same with memory that PyTorch maps itself
+swap_expandable() { # like swap_torch, with memory that PyTorch maps itself
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --expandable --results "$results"
 }
-swap_free() { # what is reported as free, beside memory that cannot move, is granted
+swap_free() { # a lease is granted what is reported as free beside memory that cannot move
   python3 "$here/swap_free.py" "$dist/bin/gpurota"
 }
 swap_booked() { # a booked slice moves a swap lease to host memory, and every byte comes back
@@ -165,7 +174,9 @@ swap_booked() { # a booked slice moves a swap lease to host memory, and every by
 swap_shared() { # pairs of processes that share tensors by CUDA's handles take turns
   python3 "$here/swap_shared.py" "$dist/bin/gpurota" --results "$results"
 }
-swap_handles() { # what holds of the driver's IPC handles holds of ours, but for what tests/interposer/swap_test.cpp names
+# Our IPC handles behave like the driver's, except for the differences in
+# tests/interposer/swap_test.cpp.
+swap_handles() {
   gpurota run --gpu-ids 0 --swap --memory 4G -- "$dist/tests/driver/driver_ipc_check" |
     tee /dev/stderr > "$work/handles.out"
   [ "$(grep -c '^ok ' "$work/handles.out")" -ge 10 ] &&
@@ -184,13 +195,16 @@ swap_probe() { # memory moves under threads, graphs, contexts and forks, and kee
   gpurota set --gpu-ids 0 --reset
   return "$code"
 }
-usable() { # of the limit, by every family in pieces of several sizes: in a slice and in a swap lease
+# How much of the limit can be allocated, by every family in pieces of several sizes, in a slice and
+# in a swap lease.
+usable() {
   LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 \
     --memory 4G -- "$dist/tests/usable" 4096 90 &&
     LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 \
       --swap --memory 4G -- "$dist/tests/usable" 4096 90
 }
-capture_habits() { # what programs do beside their captures, under a limit and in turns with another that does the same
+# Calls that programs make during their captures, under a limit, and in turns with another program.
+capture_habits() {
   gpurota run --gpu-ids 0 --memory 4G -- "$dist/tests/driver/driver_capture_check" |
     tee "$work/habits_slice.out"
   gpurota set --gpu-ids 0 --capacity 3G --quantum 100ms
@@ -207,10 +221,13 @@ capture_habits() { # what programs do beside their captures, under a limit and i
   [ "$code" -eq 0 ] && ! grep '^FAIL' "$work"/habits_*.out &&
     [ "$(grep -c '^ok' "$work/habits_swap.out")" -eq 18 ]
 }
-linked_libraries() { # C++ programs linked to cuBLAS, cuDNN, cuFFT, cuSOLVER, NCCL: a line each in linked_libraries.out
+# C++ programs linked to cuBLAS, cuDNN, cuFFT, cuSOLVER, NCCL; linked_libraries.out has a line for
+# each.
+linked_libraries() {
   "$here/linked_libraries.sh" "$dist/bin/gpurota" "$results"
 }
-torch_habits() { # PyTorch with its three allocators does the same bare, in a slice and in turns
+# PyTorch computes the same with each of its three allocators: bare, in a slice and in turns.
+torch_habits() {
   python3 "$here/torch_habits.py" "$dist/bin/gpurota" --results "$results"
 }
 hammer() { gpurota run --memory 16G -- "$dist/tests/hammer" 8 8 10 16384; }
@@ -257,10 +274,14 @@ done
 # Measures the effects of calls on captures. On another driver than the stored one, the .out file
 # lists the cells that differ.
 check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
-python_module() { # a PyTorch program that adopts a lease is held to it, and so is what it starts under another
+# A PyTorch program that adopts a lease is held to the lease's limit, and so are the programs that
+# it starts under another lease.
+python_module() {
   PATH=$dist/bin:$PATH PYTHONPATH=$dist/python python3 "$here/python_module.py"
 }
-kinds() { # the driver's model, size and compute capability choose; what is available is what can be had, to the MiB
+# GPUs are chosen by the driver's model, size and compute capability. The memory that is shown as
+# available can be leased, and not a MiB more.
+kinds() {
   local model cc left
   model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)
   cc=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
@@ -281,7 +302,7 @@ kinds() { # the driver's model, size and compute capability choose; what is avai
 }
 check python_module python_module
 check kinds kinds
-believed() { # the daemon doubted no honest program
+believed() { # the daemon has doubted no program, and all were honest
   ! grep -c "is still there" "$results/gpurotad.log"
 }
 check believed believed

@@ -3,9 +3,9 @@
 # try to open each GPU's device file, and to use CUDA, in each state; prints the table. Needs root,
 # python3 and setpriv; exits with the number of steps that failed, or 77 where it cannot run.
 #
-# The machine's own files in /dev are not changed: all runs in a mount namespace whose /dev has
-# nodes of its own, with the driver's numbers. Takes 64 MiB of GPU memory at a time, for a moment;
-# changes no setting of the GPU.
+# The machine's own files in /dev are not changed: everything runs in a mount namespace whose /dev
+# has nodes of its own, with the driver's numbers. Takes 64 MiB of GPU memory at a time, for a
+# moment; changes no setting of the GPU.
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: strict_access.sh DIST}")
@@ -44,7 +44,7 @@ make_devices() {
   done
   mkdir -m 1777 "$work/dev/shm"
   ln -s /proc/self/fd "$work/dev/fd"
-  # Opens a new node, because a device cgroup may forbid to open nodes that mknod can make.
+  # Opens a new node, because a device cgroup may forbid opening nodes that mknod can make.
   : <"$work/dev/nvidiactl" && mount --move "$work/dev" /dev
 }
 make_devices 2>"$work/why" ||
@@ -71,8 +71,8 @@ call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
 call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(64 << 20))
 print(f"{count.value} GPU(s)")
 EOF
-# The same effect as src/sys/device_program.h, without our code: programs in a control group cannot
-# open the GPUs' files.
+# Attaches a device program like that of src/sys/device_program.h, without our code: programs in a
+# control group cannot open the GPUs' files.
 cat >"$work/fence.py" <<'EOF'
 import ctypes, os, struct, sys
 def insn(code, to=0, source=0, offset=0, value=0):
@@ -96,7 +96,7 @@ loaded = bpf(5, struct.pack("<IIQQ", 15, len(program) // 8, ctypes.addressof(cod
 bpf(8, struct.pack("<IIII", os.open(sys.argv[1], os.O_RDONLY), loaded, 6, 1))
 EOF
 groups=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
-fenced() { # runs it where no file of a GPU can be opened
+fenced() { # runs the command in a group that can open no GPU's file
   mkdir -p "$groups/fenced" && python3 "$work/fence.py" "$groups/fenced" || return
   sh -c 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"' sh "$groups/fenced" "$@"
 }

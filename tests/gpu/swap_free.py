@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that what cuMemGetInfo reports as free in a swap lease is granted, and no more than that.
+"""Checks that a swap lease is granted exactly the memory that cuMemGetInfo reports as free.
 
-Another lease has memory meanwhile that cannot move.
+Meanwhile another lease holds memory that cannot move.
 
     swap_free.py GPUROTA [--capacity-mib 8192] [--limit-mib 7168] [--wired-mib 2048]
 

@@ -52,8 +52,8 @@ def run_threads(count, work):
 
 
 def memory_is_asked_about_in_captures():
-    """The capturing thread, and other threads all the time, query the memory: by CUDA, NVML and
-    PyTorch."""
+    """The capturing thread queries the memory by CUDA, NVML and PyTorch. Other threads do so all
+    the time."""
     import torch
     import pynvml
     pynvml.nvmlInit()
@@ -336,7 +336,7 @@ def compare(options, results, allocator):
                 stderr=err, env=dict(environment, HABITS_MEET=place.name if words else "",
                                      GPUROTA_DEBUG=f"{base}.log" if words else "",
                          TORCHINDUCTOR_CACHE_DIR=f"{base}.cache"))
-    bare = start("bare", [])  # alone, as its memory would be missing from the capacity
+    bare = start("bare", [])  # alone, because its memory would reduce the capacity
     codes = {"bare": bare.wait()}
     running = {name: start(name, words) for name, words in runs.items()}
     codes.update({name: process.wait() for name, process in running.items()})
@@ -357,7 +357,7 @@ def main():
     parser.add_argument("gpurota")
     parser.add_argument("--only", default="")
     parser.add_argument("--allocators", default="native,expandable,async")
-    # The slice, and one and a half times one of the two leases that take turns.
+    # The default is the slice plus one and a half times a lease that takes turns.
     parser.add_argument("--capacity", default="31G")
     parser.add_argument("--quantum", default="200ms")
     parser.add_argument("--results")

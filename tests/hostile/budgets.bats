@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# One user takes as much as possible of resources that the daemon has for all users.
+# One user takes as much as possible of the resources that the daemon has for all users.
 
 load ../e2e/helpers
 

@@ -47,7 +47,7 @@ def greet(lease, kept):
 
 
 def is_served(lease):
-    """Whether a user with a lease can ask, and have a program under the lease."""
+    """Whether the user of the lease gets answers, and can have a program under the lease."""
     assert "error" not in control().call("Status")
     return greet(lease, []) == ADMITTED
 

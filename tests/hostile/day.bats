@@ -13,12 +13,12 @@ setup() {
   chmod 755 . run
   # All users may use the simulated machine.
   chmod -R a+rwX "$GPUROTA_SIM_DIR"
-  # A limit for the hostile user: sites divide memory by limits, and this test is about everything
-  # else.
+  # The hostile user has a limit, because sites divide memory by limits, and this test is about
+  # everything else.
   printf '%s\n' '[limits.user.54001]' 'memory = "1G"' >gpurota.toml
   start_daemon
   learn_context_cost
-  # The capacity fits one of two programs, without the context of the other.
+  # The capacity fits one of two programs beside the contexts of the other.
   gpurota set --gpu-ids 1 --capacity 1200M --quantum 200ms
   DAYS=0
 }

@@ -38,8 +38,7 @@ def control():
 
 
 def pipelined(method, count, **parameters):
-    """A connection with up to `count` pipelined questions, as many as fit, of which no answer is
-    read."""
+    """A connection with up to `count` pipelined questions, as many as fit. No answer is read."""
     connection = control()
     connection.socket.setblocking(False)
     try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Commands write files into folders where another user prepares files of the same names: nobody else
-# may read a token in one, or replace the file by another.
+# Commands write files into folders where another user prepares files of the same names: the other
+# user may neither read a token in such a file nor replace the file.
 
 load ../e2e/helpers
 
@@ -33,7 +33,8 @@ while True:
   run -1 gpurota container-args web --env-file shared/x.env
   [[ $output = *"cannot write"*"others may write to"*"a folder of your own"* ]]
   [ ! -e shared/x.env ]
-  # A token is not written either to a folder inside of hers, which she could replace by another.
+  # A token is also not written to a folder inside of Mallory's, because she could replace that
+  # folder.
   mkdir -p hers/inner
   chown 65533 hers
   run -1 gpurota container-args web --env-file hers/inner/x.env

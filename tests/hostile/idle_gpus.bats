@@ -53,7 +53,8 @@ waiting() {
   wait_until holds "len(leases) == 1"
   for i in 1 2 3; do in_background "never$i" as_mallory gpurota run --gpus "$all" -- true; done
   wait_until waiting 3
-  # In earlier versions three such requests relieved each other, and this request waited forever.
+  # In earlier versions three such requests kept the GPU one after the other, and this request
+  # waited forever.
   as_alice timeout 60 gpurota run --gpu-ids 1 --memory 1G -- echo served | grep -x served
   # The time of keep_free_gpus counts for the GPU, so a later request does not wait again.
   as_alice gpurota run --nonblock --gpu-ids 1 -- true

@@ -1,5 +1,5 @@
-"""A daemon whose address space may not grow refuses, says why, and keeps all leases; when it may
-grow again, it serves again.
+"""A daemon whose address space may not grow refuses requests, says why, and keeps all leases. When
+its address space may grow again, the daemon serves again.
 
 Runs as root, or as the user who has started the daemon.
 """

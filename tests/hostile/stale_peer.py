@@ -1,4 +1,4 @@
-"""A connection outlives the process that made it, and another process gets the number of that one:
+"""A connection outlives the process that made it, and a new process gets the same process number:
 the daemon must not take the new process for the peer.
 
     stale_peer.py CASE DAEMON…

@@ -55,7 +55,7 @@ of_liar() {
   [ "$(turns 'gpus[0]["evictions"]')" = 0 ]
 }
 
-keeps() { # a tenant that needs the room gets it, and all reports are true
+keeps() { # the worker gets the keeper's room, and events say what happened
   liar keeper keep 650 "$1" # beside which the worker never fits
   wait_until says keeper granted
   worker honest 2

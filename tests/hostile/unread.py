@@ -24,7 +24,7 @@ def greet(lease):
 
 
 def is_closed(tenant):
-    """Whether the daemon has closed the connection, found out by sending, without reading an
+    """Whether the daemon has closed the connection. Finds out by sending a query, and reads no
     answer."""
     try:
         send(tenant, QUERY, struct.pack("<II", 0, 0))

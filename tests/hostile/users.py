@@ -17,7 +17,8 @@ def as_user(uid):
 
 def deep_tree(count, depth=240, own_group=True):
     """Starts `count` processes, all children of one process below `depth` others. Returns the
-    process group, to be killed, or the first process; and the numbers of the processes."""
+    process group to kill (without `own_group`: the first process), and the numbers of the `count`
+    processes."""
     numbers = os.memfd_create("numbers")
     group = os.fork()
     if group == 0:

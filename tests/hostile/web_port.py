@@ -1,7 +1,8 @@
-"""A socket unit of systemd for gpurota-web, in small: listens at a free port of 127.0.0.1 and
-starts the program with it, again whenever it ends.
+"""A socket unit of systemd for gpurota-web, in small: listens at a free port of 127.0.0.1, starts
+the program with the socket, and restarts the program whenever it ends.
 
-web_port.py COMMAND…: says "PORT" when it listens. Ends when its standard input does.
+web_port.py COMMAND…: prints the number of the port when it listens. Ends when its standard input
+does.
 """
 import os
 import select

@@ -1,5 +1,5 @@
-"""Speaks to a daemon as a library or a client does, or pretends to: src/abi/wire.h, and JSON with a
-NUL on control.sock."""
+"""Sends a daemon the messages of libgpurota (src/abi/wire.h) on tenant.sock, and those of a client
+(JSON that ends with a NUL) on control.sock."""
 import array
 import json
 import os
@@ -16,8 +16,8 @@ def runtime_dir():
 
 
 class Tenant:
-    """A connection to tenant.sock. connect() is apart, so that another process can do it with the
-    same socket."""
+    """A connection to tenant.sock. connect() is a step of its own, so that another process can
+    connect the same socket."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -54,7 +54,7 @@ class Tenant:
 
 
 def processes_question(pids, sequence=5):
-    """Which of these are of the asker's lease? A whole message."""
+    """A whole message that asks which of these processes belong to the asker's lease."""
     return struct.pack(f"<HHIII{len(pids)}i", PROCESSES, 0, sequence, len(pids), 0,
                        *pids).ljust(256, b"\0")
 
@@ -76,11 +76,11 @@ class Control:
             self.socket.sendall(json.dumps({"method": "dev.gpurota." + method,
                                             "parameters": parameters}).encode() + b"\0")
         except (ConnectionError, BrokenPipeError):
-            pass  # hung up on; why may be there to be read
+            pass  # the daemon has hung up, and may have sent the reason before
         return self.next_message()
 
     def next_message(self):
-        """What the daemon says next; None: closed."""
+        """The daemon's next message; None: closed."""
         try:
             while b"\0" not in self.pending:
                 more = self.socket.recv(1 << 16)
@@ -93,6 +93,6 @@ class Control:
         return json.loads(message)
 
     def ask_for_stream(self, method, **parameters):
-        """Nothing of it is read."""
+        """Makes a call, and reads none of its answers."""
         call = {"method": "dev.gpurota." + method, "parameters": parameters, "more": True}
         self.socket.sendall(json.dumps(call).encode() + b"\0")

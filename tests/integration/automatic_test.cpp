@@ -123,7 +123,7 @@ TEST(Automatic, LeaseOutlivesItsHolderWhenAnotherProcessReconnects) {
   Child tenant({TENANT_PROGRAM, daemon.tenant_socket(), id, "0"});
   ASSERT_NE(tenant.read_line(), "");
   const int seen = daemon.probe.samples_read();
-  // Past the grace period: samples come every 20 ms.
+  // Waits until the grace period is over; samples come every 20 ms.
   EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 150; }));
   EXPECT_EQ(leases(daemon).size(), 1u);
   tenant.kill();

@@ -231,7 +231,7 @@ TEST(Control, EventsWithoutMoreComeInPagesWithTheRemainder) {
   EXPECT_EQ(seen, newest->left_out + 1000);
 }
 
-// A call before and after a change: the cached answer must not be used.
+// The same call before and after a change: the second call must not get the cached answer.
 TEST(Control, AStatusIsNeverOlderThanAChange) {
   RunningDaemon daemon;
   auto connection = daemon.connect();

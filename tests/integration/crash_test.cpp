@@ -113,7 +113,7 @@ template <class Method>
 void insist(MortalDaemon& daemon, const Method& method) {
   for (int i = 0; i < 20; ++i) {
     const auto reply = daemon.call(method);
-    // The first attempt took effect; only its answer was lost.
+    // kNotFound: an earlier attempt took effect, and only its answer was lost.
     if (reply || reply.error().code == Code::kNotFound) return;
     ASSERT_EQ(reply.error().code, Code::kGone) << reply.error().message;
   }

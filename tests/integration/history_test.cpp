@@ -46,7 +46,8 @@ TEST(History, UnreadableGpuHasAGapInItsHistory) {
   daemon.probe.set_error(gpu, "it has fallen off the bus");
   ASSERT_TRUE(eventually(
       [&] { return daemon.call(proto::Status{})->gpus.at(0).state == proto::GpuState::kError; }));
-  // Unknown values are not repeated: the history gets a second without values, and then another.
+  // Unknown values are not replaced by the last known ones: the history gets seconds without
+  // values.
   ASSERT_TRUE(eventually([&] {
     const auto history = daemon.call(proto::History{});
     return history && history->gpus.size() == 1 && !history->gpus[0].points.empty() &&

@@ -114,7 +114,7 @@ TEST_F(LimitsTest, LoweredLimitRecallsHeadroomSoThatItCannotBecomeMemory) {
   EXPECT_TRUE(eventually([&] { return own.granted() == gib(1); }));
 }
 
-// Like a static binary or `env -i`: the process is not a tenant, but NVML lists it.
+// A static binary, or a program under `env -i`, is not a tenant, but NVML lists the process.
 TEST_F(LimitsTest, ProcessThatBypassesTheLibraryIsChargedByAncestry) {
   begin(RunningDaemon::quick());
   command->write_line("fork");

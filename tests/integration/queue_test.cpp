@@ -401,8 +401,8 @@ TEST_F(ReservationTest, CommandsOfAReservationSurviveADaemonAndEndWithIt) {
 }
 
 TEST_F(ReservationTest, ReservationThatOthersWaitForCanBeShortenedButNotExtended) {
-  // The daemon's own user is an administrator, who may extend and shorten it. The daemon's
-  // queue_test tests the rule itself; this test checks that the end moves.
+  // The daemon's own user is an administrator, who may extend and shorten the reservation. The
+  // daemon's queue_test tests the rule itself; this test checks that the end moves.
   reserve();
   proto::Update update;
   update.lease_id = lease.lease_id;

@@ -56,8 +56,8 @@ class RunningDaemon {
   const std::shared_ptr<FakeAccounts> database = std::make_shared<FakeAccounts>();
   FakeAccounts& accounts = *database;
   MemoryStore store;
-  // The host memory that the kernel reports for each process: tests set numbers instead of using
-  // memory.
+  // The host memory that the kernel reports for each process; tests set this number instead of
+  // using memory.
   std::atomic<std::uint64_t> host_memory{gib(1024).count()};
   // How long the next start() waits for a hanging driver.
   std::chrono::milliseconds patience{30000};

@@ -32,7 +32,7 @@ class SharingTest : public ::testing::Test {
     return client.join(make_lease());
   }
 
-  // Asks again while the daemon says so, as the library does.
+  // Asks again while the daemon answers that it is busy, as the library does.
   static SwapClient::Opened open(SwapClient& opener, const gpurota_shared_name& name) {
     SwapClient::Opened opened;
     EXPECT_TRUE(eventually([&] {

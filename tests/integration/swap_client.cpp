@@ -319,7 +319,8 @@ void SwapClient::gate(const gpurota_msg_swap_gate& order) {
   tell_status();
 }
 
-// Call this with mutex_ held. Submitted work runs until it is done; behind a closed gate it waits.
+// Call this with mutex_ held. A busy client works while its gate is open, and waits while the gate
+// is closed.
 void SwapClient::tell_status() {
   if (lazy_ && !open_) return;
   gpurota_msg_swap_status status{};

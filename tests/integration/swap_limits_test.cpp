@@ -133,8 +133,6 @@ TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
   EXPECT_THAT(daemon.call(update).error().message, HasSubstr("--swap"));
 }
 
-// The memory was granted: a new daemon that cut it to the new limit could never restore all of it,
-// and would open the gate of a library that waits for the rest.
 TEST_F(SwapLimitsTest, LeaseThatNoLongerFitsBesideForeignUseIsWarnedAndDelaysNobody) {
   const LeaseId large = make_lease(), small = make_lease();
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
@@ -180,6 +178,9 @@ TEST_F(SwapLimitsTest, AQuantumIsSetAlsoWhereALeaseNoLongerFits) {
   EXPECT_EQ(turns().quantum_ms, 2000);
 }
 
+// A new daemon must not cut the memory to the lowered limit, because the memory was granted. The
+// daemon could never restore all of it, and would open the gate of a library that waits for the
+// rest.
 TEST_F(SwapLimitsTest, ATenantUnderALoweredLimitKeepsItsMemoryAndIsBoundedFromThenOn) {
   const LeaseId first = make_lease(), second = make_lease();
   auto a = std::make_unique<SwapClient>(daemon.tenant_socket());
@@ -235,8 +236,8 @@ TEST_F(SwapLimitsTest, ContextOfAReconnectedProgramIsCountedAsMeasured) {
   }
 }
 
-// The memory of a context is reserved but not reported until it is measured, like memory that a
-// liar reports as evicted.
+// Until it is measured, the memory of a context is reserved and not reported. The daemon must not
+// take that for memory that a liar reports as evicted.
 TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsContext) {
   const LeaseId first = make_lease(), second = make_lease();
   Child holder({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(second.value),
@@ -261,7 +262,7 @@ TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsConte
   }
 }
 
-// max_tenants_per_lease may have been lowered too.
+// max_tenants_per_lease may have been lowered while the process was not connected.
 class CrowdedSwapTest : public SwapLimitsTest {
  protected:
   CrowdedSwapTest() : SwapLimitsTest(crowded()) {}

@@ -1,12 +1,10 @@
 // A tenant of a swap lease in its own process:
-//   SOCKET LEASE BYTES        joins, requests BYTES, prints "granted" or "refused", works forever,
-// and
-//                             prints "again N" after the N-th opening of its gate beyond the first
+//   SOCKET LEASE BYTES        joins, requests BYTES, prints "granted" or "refused", works forever;
+//                             prints "again N" at each later opening of its gate, the N-th in all
 //   SOCKET LEASE BYTES lazy   the same, and then ignores all orders
-//   SOCKET LEASE BYTES here   waits for a line, joins with BYTES on the GPU and an open gate,
-// prints
-//                             "joined"
-//   SOCKET LEASE BYTES out    the same, but reports that all of it is in host memory
+//   SOCKET LEASE BYTES here   waits for a line, joins with BYTES on the GPU and an open gate, and
+//                             prints "joined"
+//   SOCKET LEASE BYTES out    like here, with BYTES in host memory and a closed gate
 #include "swap_client.h"
 
 #include <cstdlib>

@@ -237,7 +237,7 @@ TEST_F(SwapTest, TenantsThatDoNotFitTakeTurns) {
 TEST_F(SwapTest, EvictionMayExceedTheOrderByABlockButNotByMuchMore) {
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
-  a.set_block(mib(48));  // orders are of whole 64 MiB
+  a.set_block(mib(48));  // orders are multiples of 64 MiB
   b.set_block(mib(48));
   ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
   a.set_busy(true);
@@ -285,15 +285,15 @@ TEST_F(SwapTest, AStoppedTenantIsSkippedAndReported) {
                std::to_string(gib(16).count())});
   ASSERT_EQ(child.read_line(), "granted");
   ASSERT_EQ(::kill(child.pid(), SIGSTOP), 0);
-  siginfo_t stopped{};  // its other threads run until one has taken the signal
+  siginfo_t stopped{};  // other threads of the child run until one has taken the signal
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child.pid()), &stopped, WSTOPPED), 0);
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(other));
   tenant.set_busy(true);
-  // Fits beside the other lease, so it does not wait for the other lease.
+  // 4 GiB fit beside the other lease, so the tenant does not wait for the stopped one.
   EXPECT_EQ(tenant.grow(gib(4)), GPUROTA_OK);
   EXPECT_TRUE(eventually([&] { return tenant.gate_open(); }));
-  const std::uint32_t more = tenant.ask(gib(12));  // does not fit beside it
+  const std::uint32_t more = tenant.ask(gib(12));  // does not fit beside the other lease
   EXPECT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
   EXPECT_FALSE(tenant.answered(more));
   ASSERT_EQ(::kill(child.pid(), SIGCONT), 0);

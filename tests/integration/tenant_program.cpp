@@ -1,13 +1,14 @@
 // A process of its own on the tenant socket, which lives until it is killed:
 //   SOCKET LEASE BYTES   holds memory under a lease: prints "granted" or "refused"
-//   SOCKET [later]       asks for a lease by itself, `later` after a byte on its input, and prints the
-//                        answer's status and GPUs; then asks again, and prints that status
-//   SOCKET joins LEASE TOKEN [UID]   says that it is in a lease, as that user; prints the answer's status
+//   SOCKET [later]       asks for a lease by itself (`later`: after a byte on its input), prints
+//                        the answer's status and GPUs, asks again, and prints the new status
+//   SOCKET joins LEASE TOKEN [UID]   says, as this user, that it is in the lease; prints the
+//                        answer's status
 //   SOCKET holds LEASE   prints "waits"; then does what each line of its input says:
-//                        BYTES      asks for so much: "granted" or "refused"
-//                        fork       makes a child that is no tenant: its pid
-//                        as nobody  the same, of another user
-//                        orphan     a child of a child; `let go` ends the one between
+//                        BYTES      requests BYTES; prints "granted" or "refused"
+//                        fork       makes a child that is not a tenant; prints its pid
+//                        as nobody  the same, as the user nobody
+//                        orphan     makes a child of a child; `let go` ends the child between
 #include "wire_tenant.h"
 
 #include <csignal>

@@ -103,8 +103,8 @@ TEST_F(TenantTest, AContextIsMeasuredBeforeItsCreationReturns) {
   EXPECT_EQ(daemon.granted(), mib(518));
 }
 
-// A program may have closed its descriptors, for example. Until the next sample nothing else would
-// show its context.
+// A tenant reconnects, for example because its program has closed all descriptors. Until the next
+// sample, only the tenant's report shows the context.
 TEST_F(TenantTest, ATenantThatComesBackIsChargedForItsContextAtOnce) {
   auto first = std::make_unique<WireTenant>(daemon.tenant_socket());
   ASSERT_EQ(first->hello(id()), GPUROTA_OK);

@@ -24,7 +24,7 @@ class WireTenant {
   std::optional<std::uint32_t> hello(std::uint64_t lease, const std::string& token = "",
                                      const std::vector<gpurota_held>& held = {},
                                      std::uint32_t version = GPUROTA_WIRE_VERSION);
-  // Sent instead of hello. With `lease`, claims to be in that lease.
+  // Sends a request for a lease instead of hello. With `lease`, claims to be in that lease.
   std::optional<gpurota_msg_lease> ask_for_lease(std::uint64_t lease = 0,
                                                  const std::string& token = "");
   // Blocks until the answer.

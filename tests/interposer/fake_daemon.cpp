@@ -131,7 +131,7 @@ void FakeDaemon::serve() {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     if (polled[1].revents != 0) accept_tenant();
-    // Tenants that have ended did so before the others asked, so they are handled first.
+    // Tenants that have ended are handled first, because they ended before the others asked.
     std::stable_partition(polled.begin() + 2, polled.end(),
                           [](const pollfd& p) { return (p.revents & POLLHUP) != 0; });
     for (std::size_t i = 2; i < polled.size(); ++i) {

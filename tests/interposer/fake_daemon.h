@@ -96,7 +96,7 @@ class FakeDaemon {
   struct Shared {
     std::uint64_t bytes = 0;
     std::uint32_t slot = 0;
-    std::vector<int> holders;  // call descriptors, one for each time it was reported
+    std::vector<int> holders;  // call descriptors, one for each report of the memory
   };
 
   void serve();

@@ -246,8 +246,8 @@ DRIVER_CHECK(external_memory_is_charged_to_its_maker_however_often_it_is_importe
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// libgpurota makes the primary context if it needs that first, and releases it with the last green
-// context.
+// libgpurota makes the primary context if there is none, and releases that context with the last
+// green context.
 DRIVER_CHECK(what_is_allocated_in_a_green_context_lives_in_the_primary) {
   const auto whole = function<CUresult(CUdevice, CUdevResource*, int)>("cuDeviceGetDevResource");
   const auto describe =

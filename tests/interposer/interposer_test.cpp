@@ -120,8 +120,8 @@ TEST_F(InterposerTest, ReconnectsToARestartedDaemonWithItsMemory) {
   EXPECT_EQ(program->read_line(), "yes");
 }
 
-// Before the daemon ended, it may have granted the memory to another process, whose report the next
-// daemon accepts too.
+// Before it ended, the daemon may have granted the returned memory to another process. The next
+// daemon accepts the report of that process too.
 TEST_F(InterposerTest, MemoryReturnedWithALostRequestIsNotHeld) {
   const auto program = start(PROBE_LINKED, "step_with_slack", lease());
   ASSERT_EQ(program->read_line(), "ready");

@@ -1,21 +1,22 @@
-// A program that shares memory with another process by handle, and does what each line of its input says:
-//   alloc MIB      the code
-//   handle         of what it allocated: the code and 128 hexadecimal digits
-//   open HEX       the code
-//   set VALUE      all of what it allocated, or opened
-//   check VALUE    "same", or what is there
-//   number         the first word of each MiB of what it allocated is its number: the code
-//   numbered       "same", if so it is
-//   small BYTES    another allocation, which is what the rest is about: the code
-//   keep MIB       allocates beside it, for as long as it runs: the code
-//   size, bytes    of what it allocated, or opened: MiB, bytes
-//   close, free    the code
-//   map MIB        memory that can be exported, at an address of its own: the code
-//   export         of what it mapped: the code and the path of a descriptor
-//   letgo          of the descriptor
-//   import PATH MIB  maps what another exported: the code
-//   take PATH      the same without a mapping
-//   unmap, release the code
+// A program that shares memory with another process by handle. Carries out each line of its input,
+// and answers with one line, which is CUDA's result unless the list says otherwise. "The memory" is
+// what the program has allocated, opened, mapped or imported last.
+//   alloc MIB, small BYTES   allocates the memory
+//   keep MIB       allocates other memory, which stays until the program ends
+//   handle         CUDA's result, and the memory's handle as 128 hexadecimal digits
+//   open HEX       opens another process's memory by this handle
+//   close, free    closes the opened memory; frees the allocated memory
+//   set VALUE      sets all words
+//   check VALUE    "same" if all checked words are VALUE; otherwise a wrong word and its place
+//   number         writes the number of each MiB into its first word
+//   numbered       "same" if each MiB has its number; otherwise a wrong word and its place
+//   size, bytes    the size in MiB; in bytes
+//   map MIB        maps memory that can be exported
+//   export         CUDA's result, and the path of a descriptor of the mapped memory
+//   letgo          closes that descriptor; answers with the result of close()
+//   import PATH MIB  maps memory that another process exported
+//   take PATH      imports the memory without mapping it
+//   unmap, release   unmaps and releases the memory; releases the handle of the memory
 //   charged        MiB, by cuMemGetInfo
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/families_probe.h"

@@ -218,7 +218,7 @@ TEST_F(SharedSwapMemory, SmallSharedBlockIsOpenedAtItsBeginning) {
   const auto owner = start_process();
   const auto other = start_process();
   EXPECT_EQ(ask(*owner, "small 3000"), "CUDA_SUCCESS");
-  EXPECT_EQ(ask(*owner, "small 5000"), "CUDA_SUCCESS");  // from here on, the second one
+  EXPECT_EQ(ask(*owner, "small 5000"), "CUDA_SUCCESS");  // the commands below use this one
   EXPECT_EQ(ask(*owner, "set 7"), "CUDA_SUCCESS");
   const std::string said = ask(*owner, "handle");
   ASSERT_EQ(said.substr(0, 13), "CUDA_SUCCESS ");

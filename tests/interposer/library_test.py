@@ -62,8 +62,8 @@ def check_versions(library):
 
 
 def check_loading(library):
-    """Nothing in the library is refused by an old dynamic linker, costs each thread, or is
-    forbidden by a hardened system."""
+    """The library has nothing that an old dynamic linker refuses, that takes much memory of each
+    thread, or that a hardened system forbids."""
     segments = "\n".join(lines("readelf", "-lW", library))
     dynamic = "\n".join(lines("readelf", "-dW", library))
     # Thread-local storage of a preloaded library takes memory of every thread, or of the small
@@ -83,8 +83,8 @@ def check_loading(library):
 
 def check_start(library):
     """Constructors of other libraries use libgpurota before it is initialised, so nothing in it may
-    depend on initialisation. The only start-up functions are the compiler's, and the one that reads
-    the environment, which every entry point also calls."""
+    depend on initialisation. The only start-up functions are the compiler's, and the function that
+    reads the environment. Every entry point calls that function too."""
     names = {}
     for line in lines("nm", library):
         fields = line.split()
@@ -92,8 +92,8 @@ def check_start(library):
             names[int(fields[0], 16)] = fields[2]
     found = {names.get(address, f"0x{address:x}") for address in start_functions(library)}
     allowed = {"frame_dummy", "_ZN7gpurota10interposer12_GLOBAL__N_17on_loadEv"}
-    # Other allowed functions are those of ./dev cov, and on aarch64 libgcc's: until that has run,
-    # libgcc's atomics use instructions that all processors have.
+    # The functions of ./dev cov are also allowed, and on aarch64 libgcc's init_have_lse_atomics:
+    # before that function has run, libgcc's atomics use instructions that all processors have.
     late = {name for name in found
             if not name.startswith("_sub_I_00100")} - allowed - {"init_have_lse_atomics"}
     assert not late, f"it has dynamic initialisers: {late}"

@@ -1,5 +1,5 @@
-// NVML inside a lease shows the slice as all memory, and the lease's processes as all processes,
-// whichever interface the program uses, and whether or not it uses CUDA.
+// NVML inside a lease shows only the slice's memory and the lease's processes, whichever interface
+// the program uses, and whether or not it uses CUDA.
 #include "fixture.h"
 
 #include <map>

@@ -102,7 +102,8 @@ void managed() {
   EXPECT(cu.mem_alloc_managed(&q, 100 * kMiB, 1) == CUDA_SUCCESS);
 }
 
-// A context with 128 MiB of the limit's 256: destroying it frees all of its memory.
+// A context holds 128 MiB or more of the limit of 256 MiB; destroying the context frees all of its
+// memory.
 void destroy_context() {
   for (int i = 0; i < 3; ++i) {
     CUcontext context = make_context();
@@ -274,7 +275,8 @@ void environment_cleared() {
   EXPECT(fill(32 * kMiB) == 256 * kMiB);
 }
 
-// A program that closes every descriptor, as daemons do, and opens its own with the same numbers.
+// A program closes every descriptor, as daemons do, and opens descriptors of its own with the same
+// numbers.
 void descriptors_closed() {
   make_context();
   CUdeviceptr p = 0;
@@ -360,7 +362,7 @@ void variables() {
   const char* other = std::getenv("PROBE_OTHER");
   std::printf("%s %s %s\n", visible != nullptr ? visible : "-", order != nullptr ? order : "-",
               other != nullptr ? other : "-");
-  EXPECT(::setenv("CUDA_VISIBLE_DEVICES", "7", 1) == 0);  // the list is still libc's to change
+  EXPECT(::setenv("CUDA_VISIBLE_DEVICES", "7", 1) == 0);  // libc can still change the environment
   EXPECT(std::getenv("CUDA_VISIBLE_DEVICES") == std::string_view("7"));
 }
 

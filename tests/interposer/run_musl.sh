@@ -49,7 +49,7 @@ without=$(./program)
 [ "$(run GPUROTA_RUNTIME_DIR="$work/none")" = "cuInit: 0" ] ||
   fail "without a lease it says: $(run GPUROTA_RUNTIME_DIR="$work/none"; cat said)"
 [ ! -s said ] || fail "it has something to say: $(cat said)"
-# A limit that the library cannot enforce.
+# Under a limit that the library cannot enforce, the program gets no GPU.
 lease=(GPUROTA_LEASE=L1 GPUROTA_TOKEN=0123456789abcdef0123456789abcdef GPUROTA_SOCKET="$work/none")
 [ "$(run "${lease[@]}")" = "cuInit: 100" ] ||
   fail "under a lease it says: $(run "${lease[@]}"; cat said)"

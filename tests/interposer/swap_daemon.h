@@ -48,7 +48,7 @@ class SwapDaemon {
   void set(const SwapBehaviour& behaviour);
   std::uint64_t evictions() const;
   std::uint64_t evicted_bytes() const;
-  std::uint64_t clean_bytes() const;  // of the evicted bytes, those that needed no copy
+  std::uint64_t clean_bytes() const;  // evicted bytes that needed no copy
   // Orders refused by a process with an open RDMA device.
   std::uint64_t refused_for_rdma() const;
   std::uint64_t let_through() const;

@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kPatienceMs =
-    10;  // of a tenant that does not drain, before a submission is let through
+    10;  // how long a tenant may take to drain before a submission is let through
 
 }  // namespace
 

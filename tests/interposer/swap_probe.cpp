@@ -1,7 +1,8 @@
 // A CUDA program whose memory is evicted and restored while it works: it must read what it wrote.
-// One scenario in each run; prints errors. PROBE_BUFFERS: how many buffers each of two threads
-// holds, 9 MiB on average (6). PROBE_CONTEXTS: how many threads make and destroy contexts (1); with
-// two, one may get the handle of a context that the other destroys.
+// One scenario in each run; prints errors. PROBE_BUFFERS: how many buffers, of 9 MiB on average,
+// each of two threads holds (default: 6). PROBE_CONTEXTS: how many threads make and destroy
+// contexts (default: 1). With two threads, a new context may get the handle of a context that the
+// other thread destroys.
 #include "tests/interposer/swap_probe.h"
 
 #include <cstdlib>
@@ -110,7 +111,7 @@ void use_graph(CUcontext context, unsigned seed) {
         !OK(cuMemsetD32Async(a.address, a.value, a.size / 4, stream))) {
       return;
     }
-    // A turn ends during the sleep.
+    // A turn may end during the sleep.
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 15));
     if (!OK(cuMemcpyDtoDAsync_v2(b.address, a.address, a.size, stream)) ||
         !OK(cuStreamEndCapture(stream, &graph)) ||
@@ -374,7 +375,7 @@ int orphan(bool frees) {
   return g_wrong ? 1 : 0;
 }
 
-// Opens for a while a device with which the program's memory could have been registered.
+// Opens, for a while, an RDMA device with which the program's memory could be registered.
 int with_rdma_device(const char* device) {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;

@@ -77,7 +77,7 @@ std::vector<Family> families(CUstream other) {
   };
 }
 
-// Made before the driver is initialised, and so destroyed after the driver.
+// Made before the driver is initialised, and therefore destroyed after the driver.
 struct Ending {
   bool slow = false;
   ~Ending() {
@@ -174,8 +174,8 @@ int freed_in_another_stream() {
   return g_wrong ? 1 : 0;
 }
 
-// Frees on a thread that never had a context, because any thread may run a destructor. An error
-// there ends PyTorch.
+// Frees on a thread that never had a context, because any thread may run a destructor. An error of
+// such a free ends PyTorch.
 int freed_by_a_stranger() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;

@@ -22,7 +22,7 @@ struct Segment {
   unsigned value = 0;
 };
 
-// A range that grows and shrinks: its content stays, and the part that shrank returns with new
+// A range that grows and shrinks: its content stays, and a part that was removed returns with new
 // content.
 class Expandable {
  public:

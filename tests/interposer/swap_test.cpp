@@ -68,7 +68,7 @@ TEST_F(SwapTest, CapturesInTheStreamsOfThreadsGoOnWhileTurnsAreTakenAway) {
   expect_good_end(*probe);
 }
 
-// The GPU is idle most of the time, and in nearly every sample.
+// The GPU is idle most of the time, and nearly every sample shows it as idle.
 TEST_F(SwapTest, ProgramWithSmallSubmissionsCountsAsBusy) {
   start_swap_daemon({});
   const auto probe = start_probe({"sip", "2"});
@@ -81,8 +81,8 @@ TEST_F(SwapTest, ProgramWithSmallSubmissionsCountsAsBusy) {
 }
 
 TEST_F(SwapTest, ProgramQueriesAndFreesEvictedMemory) {
-  // The sum is 72 MiB and a page for the small ones. Nothing is reported until all memory is
-  // evicted.
+  // The sum is 72 MiB, and a page of 2 MiB for the small allocations. Nothing is reported until all
+  // memory is evicted.
   expect_answers_while_away("answers", 74 * kMiB);
 }
 
@@ -252,14 +252,15 @@ TEST_F(SwapTest, GrantThatCannotBeUsedNowIsReturnedAndRequestedAgain) {
 const std::set<std::string> kDifferences = {
     "a_threshold_keeps_memory_until_it_is_trimmed",
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
-    // Free memory is that of the lease, not of the GPU: the maker is not charged for memory that
+    // Free memory means that of the lease, not of the GPU: the maker is not charged for memory that
     // other processes keep.
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
     "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once",
     "memory_that_is_freed_while_it_is_open_stays_until_it_is_closed",
     // A lease is not charged for memory that only a descriptor keeps.
     "memory_that_only_a_descriptor_keeps_stays",
-    // Small memory is freed with the page that it shares with others of its process.
+    // A small allocation is freed with the page that it shares with other allocations of its
+    // process.
     "nothing_comes_to_lie_where_small_memory_was_freed_while_it_is_open",
     // All evictable memory can be shared.
     "only_linear_memory_of_the_process_itself_has_a_handle"};

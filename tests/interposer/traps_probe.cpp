@@ -151,9 +151,9 @@ void fork_while_others_allocate() {
   }
 }
 
-// A raw clone runs none of libc's fork handlers. The child has the parent's CUDA state, broken as
-// without our library; but the child must notice that it is not a tenant, and must not send on its
-// parent's connection.
+// A raw clone runs none of libc's fork handlers. The child has the parent's CUDA state, which does
+// not work there, with our library or without. But the child must notice that it is not a tenant,
+// and must not send on its parent's connection.
 void raw_clone() {
   make_context();
   take(64 * kMiB);

@@ -31,8 +31,8 @@ exit 77; }
 # The places that kubelet, containerd and our manifests require.
 make_machine /var/lib/kubelet /run /var/log/pods /var/log/containers /var/lib/cni \
   /var/lib/gpurota /var/lib/gpurota-library /var/lib/gpurota-kubernetes /var/lib/gpurota-dra
-# The driver is where NVIDIA's GPU operator puts it, as gpurotad in a pod knows no other place for a
-# simulated driver.
+# The driver is where NVIDIA's GPU operator puts it, because gpurotad in a pod looks for a simulated
+# driver only there.
 driver=$folder/mounts/run/nvidia/driver/usr/lib/$(uname -m)-linux-gnu
 mkdir -p "$driver" "$folder/machine"
 cp "$build"/stage/lib*/gpurota/sim/libnvidia-ml.so.1 "$driver"

@@ -154,7 +154,8 @@ def a_claim_that_kubelet_forgets(cluster, pods):
         cluster.ask("DELETE", "%s/forgotten?gracePeriodSeconds=0" % PODS)
     restart_kubelet(cluster, forget)
     wait_until(lambda: not pods.find("forgotten"), "the end of the pod")
-    # The driver takes the claim for gone only after the second such answer of the API server.
+    # The driver takes the claim for gone only after the API server has answered twice that there is
+    # none.
     wait_until(lambda: not pods.leases(), "the end of the lease", patience=300)
     wait_until(lambda: all_are_available(cluster), "the GPU to be offered again")
     say("kubelet has lost what it knew of claims: the lease is gone, and the GPU is offered")

@@ -159,7 +159,7 @@ def a_released_lease(pods, add):
 
 
 def processes_of(program):
-    """The processes of a program, in this machine's namespace, which shows the processes of all its
+    """The processes of a program, as numbered in this machine's namespace, which shows those of all
     containers."""
     found = []
     for number in filter(str.isdigit, os.listdir("/proc")):

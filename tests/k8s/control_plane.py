@@ -51,7 +51,7 @@ def differences(minor, endpoint):
              (0, 27, "--container-runtime-endpoint=" + endpoint)]
     settings = [(27, 999, {"containerRuntimeEndpoint": endpoint}),
                 (31, 999, {"failCgroupV1": False})]
-    features = [(34, 36, "DRAConsumableCapacity")]  # on by default from then
+    features = [(34, 36, "DRAConsumableCapacity")]  # enabled by default from 1.36 on
 
     def chosen(table):
         return [what for first, end, what in table if first <= minor < end]

@@ -1,5 +1,5 @@
-"""The common part of the tests of gpurota-dra. Each case has a gpurotad, a fake kubelet, a fake API
-server and the driver of its own."""
+"""The common part of the tests of gpurota-dra. Each case has its own gpurotad, fake kubelet, fake
+API server and driver."""
 
 import os
 

@@ -737,7 +737,8 @@ class Slices(DraCase):
                              lambda device: device["attributes"]["index"] != {"int": 99})
         self.api.remove_slices()
         wait_until(self.api.devices, "the devices")
-        # Conflicts, missing objects, lists that are too old, failures, and invalid answers.
+        # The API server answers with conflicts, missing objects, lists that are too old, failures,
+        # and invalid text.
         for method, status, body in (("PUT", 409, None), ("PUT", 404, None), ("GET", 410, None),
                                      ("GET", 500, None), ("PUT", 403, None),
                                      ("GET", 200, b"[]"), ("GET", 200, b"nonsense")):

@@ -7,7 +7,7 @@ driver for dynamic resources can tell.
 
 The server keeps versions of objects (409 for an old one), refuses a token other than the newest in
 the token file, and checks what a real server checks of a slice: names, capacity and its policy,
-counters. `fail_next` makes it answer this many calls with a status, or not at all.
+counters. `fail_next` makes the server answer the next calls with a status, or not at all.
 """
 
 import collections
@@ -326,7 +326,7 @@ class FakeApiServer:
         body["metadata"]["resourceVersion"] = self.next_version()
         for device in body["spec"].get("devices", []):
             for taint in device.get("taints", []):
-                taint["timeAdded"] = "2026-01-01T00:00:00Z"  # a real one adds it, too
+                taint["timeAdded"] = "2026-01-01T00:00:00Z"  # a real server adds it, too
         self.objects[name] = body
         self.tell("MODIFIED" if before else "ADDED", body)
         if owner["uid"] != self.node_uid:

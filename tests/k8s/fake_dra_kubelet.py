@@ -1,9 +1,9 @@
 """A part of Kubernetes' kubelet for tests: the part that talks to drivers of dynamic resources.
 
-The fake behaves as versions 1.34 to 1.36 were seen to. It finds plugins by the sockets in
-plugins_registry, and keeps these sockets when it starts and ends. It calls Prepare for the claims
-of a pod before the pod starts, and again after its own restart, and Unprepare when the pod has
-ended. """
+The fake behaves as versions 1.34 to 1.36 were seen to. The fake finds plugins by the sockets in
+plugins_registry, and keeps these sockets when it starts and ends. Before a pod starts, and again
+after its own restart, the fake calls Prepare for the claims of the pod. When the pod has ended, the
+fake calls Unprepare. """
 
 import json
 import os

@@ -6,9 +6,10 @@ device plugin can tell.
         container = kubelet.admit("default", "train-0", "main", "gpurota.dev/memory", 2)
         process = kubelet.start(container, ["./a.out"])
 
-The fake behaves as versions 1.20 to 1.36 were seen to. It removes all sockets of the folder when it
-starts, and leaves its own when it ends. It calls Allocate once for a container and keeps the
-answer, and calls PreStartContainer before each start. It never reports that a container is gone.
+The fake behaves as versions 1.20 to 1.36 were seen to. The fake removes all sockets of the folder
+when it starts, and leaves its own when it ends. For a container, the fake calls Allocate once and
+keeps the answer, and calls PreStartContainer before each start. The fake never reports that a
+container is gone.
 """
 
 import concurrent.futures

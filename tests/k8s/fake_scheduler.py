@@ -46,8 +46,8 @@ def classes():
 
 
 def consumed(device, wanted):
-    """The memory of a device that a claim gets if it wants this much (None: it does not say); None
-    if it cannot have the device."""
+    """The bytes of a device's memory that a claim gets if it asks for `wanted` bytes (None: for no
+    amount); None if the claim cannot have the device."""
     capacity = device["capacity"]["memory"]
     value = amount(capacity["value"])
     if not device.get("allowMultipleAllocations"):
@@ -62,8 +62,8 @@ def consumed(device, wanted):
 
 
 class Attempt:
-    """The devices and counters that are taken, by claims that have devices and by the claim being
-    tried."""
+    """The devices and counters that are taken by claims that have devices, and by the claim that is
+    being tried."""
 
     def __init__(self, devices, counters, results):
         self.devices, self.left = devices, counters
@@ -115,7 +115,7 @@ class FakeScheduler:
         self.api, self.classes = api, classes()
 
     def taken(self):
-        """All results of claims that have their devices."""
+        """The results of all claims that have their devices."""
         with self.api.lock:
             claims = list(self.api.claims.values())
         return [each for claim in claims
@@ -137,7 +137,7 @@ class FakeScheduler:
         return found
 
     def configs_for(self, requests, results):
-        """The classes' configurations of the lease, for the chosen alternatives."""
+        """The configurations of the lease that the classes of the chosen alternatives have."""
         names = {each["request"] for each in results}
         wanted = [(request["name"], request["exactly"]) for request in requests
                   if "exactly" in request]

@@ -1,5 +1,5 @@
-"""The common part of the tests of kubelet's plugins. Each case has a gpurotad, a fake kubelet and
-the plugin of its own."""
+"""The common part of the tests of kubelet's plugins. Each case has its own gpurotad, fake kubelet
+and plugin."""
 
 import contextlib
 import json

@@ -107,8 +107,8 @@ class RandomClaims(DraCase):
         thread.start()
 
     def live(self, pod):
-        """Plays kubelet: asks for the pod's claim until the driver grants it, and reports the end
-        of the pod. Then the claim is free."""
+        """Plays kubelet: asks for the pod's claim until the driver grants it, reports the end of
+        the pod, and frees the claim."""
         until = time.monotonic() + PATIENCE
         answer, = self.kubelet.prepare(pod.claim)
         while answer.error and time.monotonic() < until:

@@ -3,8 +3,8 @@
 
 etcd, the API server, the controllers and the scheduler are real. The test plays kubelet: it calls
 the driver, and tells the API server when pods have ended. One wish in ten is a pod that asks for
-`gpurota.dev/gpu` and `gpurota.dev/turn` as resources, for which the scheduler (since 1.36) makes
-the claim.
+`gpurota.dev/gpu` and `gpurota.dev/turn` as resources, and the scheduler (since 1.36) makes the
+claim for them.
 
 No pod stays bound for more than 10 s to devices that it cannot have. No pod waits for more than 20
 s while GPUs that it could have are idle; the scheduler itself pauses for up to 10 s between two
@@ -240,7 +240,7 @@ class RealClaims(DraCase):
             wished.idle_since = time.monotonic() + GIVEN_UP
 
     def offered(self):
-        """What the GPUs' devices say is available of them, in one line each."""
+        """What the device of each GPU reports as available, in one line each."""
         return ["%s %s" % (name, {key: next(iter(value.values()))
                                   for key, value in device["attributes"].items()
                                   if key in ("available", "whole")})

@@ -68,11 +68,12 @@ def apply(cluster, name):
 def start_daemon(cluster):
     apply(cluster, "namespace")
     apply(cluster, "gpurotad")
-    # More than the default half of the machine's memory, so that two programs can take turns.
+    # Programs may move more than the default half of the machine's memory, so that two of them can
+    # take turns.
     cluster.write("gpurota.toml", '[turns]\nhost_budget = "90%"\n')
     cluster.kubectl("create", "configmap", "gpurota", "--from-file=" + cluster.path("gpurota.toml"),
                     "--namespace=gpurota")
-    # A machine with real GPUs does not need these.
+    # Only simulated GPUs need this variable and this mount.
     machine = os.environ["GPUROTA_SIM_DIR"]
     container = {"name": "gpurotad", "env": [{"name": "GPUROTA_SIM_DIR", "value": machine}],
                  "volumeMounts": [{"name": "machine", "mountPath": machine}]}

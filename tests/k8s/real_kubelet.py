@@ -192,7 +192,7 @@ def main(folder, rounds, seed):
     for number in range(rounds):
         action = one_round(node, chance, number)
         counts[action] = counts.get(action, 0) + 1
-        # Often the next action begins while this one is still going on.
+        # The next action often begins before the effects of this one have settled.
         if chance.random() < 0.7:
             settle(node)
             say("round %d, %s: %d pods, %d leases"

@@ -10,6 +10,6 @@ shift 2
   { echo "python3-grpcio or python3-yaml is not installed"; exit 77; }
 export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program
 export PYTHONPATH=$build/tests/k8s
-# "# On the machine NAME." in the file.
+# A line "# On the machine NAME." in the file names the machine.
 machine=$(sed -n 's/^# On the machine \(.*\)\.$/\1/p' "$file")
 exec "$E2E_PREFIX/bin/gpurota-sim" "${machine:-demo}" -- /usr/bin/python3 -B "$file" "$@"

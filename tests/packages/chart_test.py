@@ -42,7 +42,7 @@ def container(more, name):
 
 
 def leaves(value, path=""):
-    """The paths of all values that are not dictionaries, or are empty ones."""
+    """The paths of all values except non-empty dictionaries."""
     if isinstance(value, dict) and value:
         return [leaf for name, each in value.items() for leaf in leaves(each, path + "." + name)]
     return [path]

@@ -161,7 +161,7 @@ class Mistakes(unittest.TestCase):
                 copy.write(data[:18] + (183 if os.uname().machine == "x86_64"
                                         else 62).to_bytes(2, "little") + data[20:])
             self.refused("images for aarch64 and x86_64 are not known", programs=[mine, other])
-            # Its libraries cannot be those of this processor.
+            # A program for another processor needs libraries that this machine does not have.
             self.refused("lib", programs=[other])
             with open(other, "wb") as copy:
                 copy.write(data[:18] + (22).to_bytes(2, "little") + data[20:])

@@ -93,8 +93,8 @@ inside apt-get install -y -qq --no-install-recommends "${installed[@]}" "${other
   { cat "$work/log" && fail "apt-get install of all"; }
 inside dpkg --purge "${names[@]}" >/dev/null 2>&1
 
-# Installs once more, to see what the packages alone leave. A group stays, as files may have its
-# number.
+# Installs once more, to see what the packages alone leave. A group stays, because files may have
+# its number.
 # The suggestions of the configuration name these groups and this user.
 inside sh -c 'groupadd gpu-admin; groupadd students; useradd -M alice'
 inside getent group gpurota >/dev/null || fail "the group gpurota is not there"

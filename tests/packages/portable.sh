@@ -4,9 +4,9 @@
 #
 # FOLDER has what `./dev portable FOLDER` made, and BUILD is build/portable/work, for programs to
 # try. Needs root, rpm, g++, mmdebstrap and the mirror that apt uses here. SYSTEM.tar is a system
-# that `mmdebstrap --variant=minbase` has made before; given ones replace the three Debian systems.
-# The RPMs are tried with this system's rpm in a chroot. Without systemd as the first process,
-# nothing is started.
+# that `mmdebstrap --variant=minbase` has made before; the systems given here replace the three of
+# Debian. The RPMs are tried with this system's rpm in a chroot. Without systemd as the first
+# process, nothing is started.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 packages=$(realpath "$1") build=$(realpath "$2")
@@ -49,7 +49,7 @@ files() {
 as_before() {
   local what=$1 left
   files >"$work/after"
-  # The group and the user stay, as files may have their numbers.
+  # The group and the user stay, because files may have their numbers.
   left=$(diff "$work/before" "$work/after" | grep -E '^[<>]' | grep -vE '\./etc/\.?(group|gshadow|passwd|shadow|subuid|subgid|\.pwd\.lock)-?(\.lock)?$' || true)
   [ -z "$left" ] || fail "$what leaves, or takes: $left"
 }
@@ -100,7 +100,7 @@ try_programs() {
   inside getent passwd gpurota-notify >/dev/null || fail "there is no user gpurota-notify"
 }
 
-# Without systemd, the site has to restart and end the daemon; install.sh says so.
+# Without systemd, the site has to restart or end the daemon itself; install.sh says so.
 upgrade_under_a_daemon() {
   inside gpurotad >"$work/gpurotad.log" 2>&1 &
   local daemon=$!
@@ -160,7 +160,7 @@ try_rpms() {
   quietly "apt-get update" inside apt-get update -q
   quietly "apt-get install systemd" inside env DEBIAN_FRONTEND=noninteractive apt-get install \
     -y -q --no-install-recommends systemd
-  mkdir -p "$root/usr/lib/systemd/system" # systemd's, but not in Debian 11
+  mkdir -p "$root/usr/lib/systemd/system" # Debian 11's systemd does not have it
   files >"$work/before"
   quietly "rpm -i" rpm_there --nodeps -i "$packages"/*.rpm
   try_programs

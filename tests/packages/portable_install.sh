@@ -38,7 +38,7 @@ says 'needs a folder' "$tarball/install.sh" --prefix
 says 'nothing was installed' "$tarball/install.sh" --root "$root" --uninstall
 is_empty "$before" "a refused install.sh"
 
-# A file is in the way half-way through the installation. The next call completes the installation,
+# A file of the site makes the installation fail half-way. The next call completes the installation,
 # or uninstalls the half that is there.
 echo mine >"$root/usr/local/share/man"
 says 'man' "$tarball/install.sh" --root "$root"

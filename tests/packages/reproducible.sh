@@ -2,8 +2,8 @@
 # The packages of a tree have the same bytes wherever they are built: reproducible.sh [FOLDER]
 #
 # FOLDER has packages of this tree (`./dev package FOLDER`); without FOLDER, they are made here.
-# Then makes the packages once more, in another place, time zone, language and umask, and without a
-# compiler cache, and compares.
+# The test makes the packages once more, in another place, time zone, language and umask, and
+# without a compiler cache, and compares them.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 work=$(mktemp -d)

@@ -2,9 +2,10 @@
 # Tests two versions of gpurota with each other: versions.sh PREFIX PROGRAM COMMIT|OLD
 #
 # PREFIX is an installed gpurota, PROGRAM the demo's gpu_program, OLD another installed gpurota; a
-# COMMIT is built and installed first (minutes, without a cache). Commands, libraries, daemons and
-# databases of one version must work with those of the other, or say what to do. Needs no root and
-# no GPU. Prints which checks pass and which fail, and exits with the number of failed checks.
+# COMMIT is built and installed first, which takes minutes without a compiler cache. Commands,
+# libraries, daemons and databases of one version must work with those of the other, or say what to
+# do. Needs no root and no GPU. Prints which checks pass and which fail, and exits with the number
+# of failed checks.
 # shellcheck disable=SC2317 # functions are called by `holds`
 set -euo pipefail
 
@@ -74,8 +75,8 @@ library_of() {
   readlink -f "$1"/lib/*/gpurota/libgpurota.so "$1/lib/gpurota/libgpurota.so" 2>/dev/null |
     head -n 1
 }
-# start DAEMON LIBRARY: starts the daemon of one prefix, with the library of another and the state
-# that is there.
+# start DAEMON LIBRARY: starts the daemon of the prefix DAEMON, with the library of the prefix
+# LIBRARY and the state that is there.
 start() {
   mkdir -p -m 700 run state
   : >gpurota.toml
@@ -122,7 +123,7 @@ commands() {
   # The driver is simulated, but doctor's report on the versions is real.
   holds "$of: doctor" shows 'control socket' "$cli" doctor
 }
-# One of the two versions may not know a feature yet; then the command must say what to do.
+# If one of the two versions does not know a feature yet, the command must say what to do.
 shown_or_told() {
   "$@" >words 2>&1 || { cat words &&
     grep -qE 'there is no command|older than this program; restart it' words; }

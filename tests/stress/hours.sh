@@ -3,12 +3,13 @@
 # coreutils, procps and a C library no older than ours are enough. The packed folder works in any
 # place.
 #
-#   hours.sh pack BUILD OUT                                 into the folder OUT what a build tree has of it
+#   hours.sh pack BUILD OUT     packs what the tests need of a build tree into the folder OUT
 #   OUT/hours.sh run OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/e2e/turns_stress.bats
 #   OUT/hours.sh day OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/hostile/day.bats
-#   OUT/hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]   as root: tests/hostile/failing_calls.bats, in which every call of a kind
-# (memory, threads, descriptors, disk, or all of these) fails once; the
-# piece "begin", which comes alone, is a daemon that begins
+#   OUT/hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]
+#       as root: tests/hostile/failing_calls.bats, in which every call of a kind (memory, threads,
+#       descriptors, disk, or all of these) fails once; the piece "begin", which can only be given
+#       alone, is the start of a daemon
 #
 # run, day and sweep exit with 0 if all instances passed. RESULTS_FILE gets the sums in one line,
 # the whole output of each instance that failed, and the counts of each. E2E_SEED is the seed of the

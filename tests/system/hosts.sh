@@ -3,7 +3,7 @@
 #
 # BUILD is a build folder whose stage is installed (ctest -R '^stage$'). Runs hosts.bats with two
 # sshd on ports of their own, which lead to two daemons. Needs sshd (openssh-server; GPUROTA_SSHD
-# names another one than that on the PATH). As root, the script gives sshd the user and the folder
+# names an sshd other than that on the PATH). As root, the script gives sshd the user and the folder
 # that sshd needs in a mount namespace of its own, so that nothing of this machine changes.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")

@@ -1,7 +1,7 @@
-# The lines that recipes_tests.bash adds to the manual's configuration of JupyterHub, which reads
-# them after the manual's. Users log in with any name and no password, and a service may start
-# servers. With STARTED_BY=unit, systemd-run starts servers as units of the user. systemdspawner
-# does the same, but Debian does not have it.
+# recipes_tests.bash adds these lines to the manual's configuration of JupyterHub, after the
+# manual's own lines. Users log in with any name and no password, and a service may start servers.
+# With STARTED_BY=unit, systemd-run starts servers as units of the user. systemdspawner does the
+# same, but Debian does not have it.
 import os
 import subprocess
 

@@ -6,8 +6,8 @@
 # its own, on an overlay of this machine's root, and reboots it: what users have started must live
 # as long as the manual says. Nothing outside is changed. Exits with 77, and says why, where this
 # machine cannot boot it. GPUROTA_MACHINE_SHELL=1 opens a shell in the booted machine before the
-# tests. upgrade.sh runs other tests in it, with other packages to upgrade to; recipes.sh runs its
-# tests with more of Debian's packages, and portable.sh those of the tarball.
+# tests. The machine also serves the tests of upgrade.sh (with other packages to upgrade to), of
+# recipes.sh (with more of Debian's packages), and of portable.sh (for the tarball).
 set -euo pipefail
 
 skip() { echo "skipped: $*" && exit 77; }
@@ -73,8 +73,7 @@ make_disk() {
     done
   fi
   # The GPUs are simulated, so the simulated driver needs files that it may write. The files belong
-  # to one boot: processes of another pid namespace would take them for another machine's, whose
-  # processes they do not see.
+  # to one boot, because they name processes of its pid namespace, which the next boot does not see.
   mkdir -p "$root/var/gpurota-sim"
   chmod 1777 "$root/var/gpurota-sim"
   local gpus=${GPUROTA_MACHINE_FILE:-demo}

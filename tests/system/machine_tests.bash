@@ -1,7 +1,7 @@
 # The tests of machine.sh, which sources this file when the machine has booted.
 # shellcheck shell=bash disable=SC2154 # machine.sh sets `where` and `sim`
 
-hold=$where/bin/gpu_program # a job has not its owner's PATH
+hold=$where/bin/gpu_program # a job does not have its owner's PATH
 machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 
 metrics() {
@@ -42,8 +42,8 @@ test_web() {
   # Another user cannot take the port while the page is restarted, and clients that connect
   # meanwhile are answered.
   before=$(web_pid)
-  # The loop ends when nobody listens on the port; a port that never becomes free ends it by the
-  # timeout.
+  # The loop ends when nobody listens on the port. If the port never becomes free, the timeout ends
+  # the loop.
   as alice timeout 20 python3 -c '
 import errno, socket, time
 end = time.time() + 15

@@ -118,8 +118,8 @@ in_work alice 'python3 -m venv --without-pip venv'
 holds alice venv
 
 # An environment as conda makes and activates it, with an older C++ library. A script of a package
-# puts the library into LD_LIBRARY_PATH; the interpreter of the environment also finds it without
-# that.
+# puts the library into LD_LIBRARY_PATH; the interpreter of the environment also finds the library
+# without that script.
 environment=$root/opt/conda/envs/train
 mkdir -p "$environment/bin" "$environment/lib" "$environment/etc/conda/activate.d" \
   "$root/opt/conda/etc/profile.d"

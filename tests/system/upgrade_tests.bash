@@ -30,8 +30,8 @@ load() {
   loads+=("$1:$!")
 }
 for i in 1 2; do
-  # The cost of a context is known before the second one needs it: estimates for both may exceed the
-  # memory.
+  # The second program starts when the cost of a context is known, because estimates for two
+  # contexts may exceed the memory.
   wait_until has_leases "$((2 * i - 2))"
   sleep 2
   load "swap$i" alice gpurota run --gpu-ids 0 \
@@ -81,7 +81,7 @@ in_there systemctl reload gpurotad.service || fail "a new setting is refused"
 echo "ok $first -> $newer: seven leases, a job, a filler, a request and turns go on, and a new setting holds"
 
 before=$(main_pid)
-in_there touch /tmp/asked-enough # going back, there may be no daemon for a while
+in_there touch /tmp/asked-enough # on the way back there may be no daemon for a while
 in_there rm /etc/gpurota/gpurota.toml.d/new.toml
 # An older daemon that cannot read the newer database does not start; dpkg may report that.
 in_there sh -c "dpkg -i /var/packages/*.deb </dev/null" >"$dir/install" 2>&1 || refuses_to_start ||

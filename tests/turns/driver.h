@@ -1,5 +1,5 @@
-// The driver for the tenants of this test: loaded by name, the simulated one or NVIDIA's; also in
-// the form that swap memory needs (SwapCalls), on a stream of its own.
+// The driver for the tenants of this test, simulated or NVIDIA's, loaded by name. make_calls()
+// returns its calls in the form that swap memory needs (SwapCalls), on a stream of their own.
 #pragma once
 
 #include "interposer/swap/driver_calls.h"

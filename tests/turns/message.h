@@ -33,7 +33,6 @@ struct Message {
   std::uint64_t returned;
 };
 
-// The whole run of a tenant, in a process of its own. Returns its exit code.
 struct TenantOptions {
   int socket = -1;
   std::uint64_t memory = 0;
@@ -41,6 +40,7 @@ struct TenantOptions {
   double pause_seconds = 0;
   unsigned seed = 1;
 };
+// The whole run of a tenant, in a process of its own. Returns its exit code.
 int run_tenant(const TenantOptions& options);
 
 }  // namespace turns_test

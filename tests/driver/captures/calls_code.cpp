@@ -21,7 +21,8 @@ CUkernel library_kernel(Scene& s) {
   return cuLibraryGetKernel(&kernel, s.library, kKernelName) == CUDA_SUCCESS ? kernel : nullptr;
 }
 
-// Like the CUDA runtime, which loads a kernel onto the GPU at its first launch.
+// Launches a kernel that is not on the GPU yet. The CUDA runtime does the same: the first launch
+// loads the kernel.
 CUresult launch_first(Scene& s) {
   std::uint64_t none = 0;
   void* arguments[] = {&none};

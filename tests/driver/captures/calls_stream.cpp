@@ -235,7 +235,7 @@ const Call kStreams[] = {
      [](Scene& s) { return cuStreamEndCapture(s.joined, &s.ended); },
      {},
      true},
-    // Marked as slow, because it may leave a capture that only the end of the process ends.
+    // Marked as slow, because only the end of the process may end the capture afterwards.
     {"cuStreamDestroy_v2",
      "capturing stream",
      {},

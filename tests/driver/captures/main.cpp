@@ -2,8 +2,9 @@
 // capture under way, with the driver that the loader finds. Prints the table (table.h). With
 // STORED, a table printed earlier, prints each cell that differs instead. NAME: only functions
 // whose names begin with it. FILE: functions that may differ, one on each line, followed by a tab
-// and the reason; a listed function that does not differ is reported like a cell that does. Exit
-// code: 0; 1 a cell differs; 2 the driver is not usable; 3 a cell could not be measured.
+// and the reason; a listed function that does not differ is reported too, and counts as a cell that
+// differs. Exit code: 0; 1 a cell differs; 2 the driver is not usable; 3 a cell could not be
+// measured.
 #include "tests/driver/captures/measure.h"
 #include "tests/driver/captures/table.h"
 
@@ -50,7 +51,7 @@ std::vector<Call> calls_to_measure(const std::string& only) {
     std::fprintf(stderr, "the driver has no %s\n", call.function);
     return true;
   });
-  // Calls that may leave a capture that cannot be ended come last.
+  // cuStreamDestroy_v2 comes last, because it may leave a capture that cannot be ended.
   std::stable_partition(calls.begin(), calls.end(), [](const Call& call) {
     return std::string(call.function) != "cuStreamDestroy_v2";
   });

@@ -72,7 +72,7 @@ struct Scene {
 
   bool set_up();  // once; makes the context current
   void open(unsigned capturing_flags);
-  // `only_ended`: makes no calls except those that end what the call made.
+  // `only_ended`: only frees what the call made; neither ends a capture nor waits for the GPU.
   void clean_up(bool only_ended = false);  // call it in the thread that made the call
   void close();
 };

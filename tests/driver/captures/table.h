@@ -1,5 +1,5 @@
-// The table as text: one line for each cell, tab separated, sorted. Where a column makes no
-// difference, one line has `any` for its values. Pure.
+// The table as text: one line for each cell, tab separated, sorted. If the value of a column makes
+// no difference, one line with `any` in this column stands for all values. Pure.
 #pragma once
 
 #include <array>

@@ -5,11 +5,11 @@
 //
 // With "calls", a process of its own calls each function without pause, from before the lock until
 // after the unlock. With "habits", a process has one kind of memory, object or state. Prints a
-// tab-separated line for each; with several rounds, how often each outcome was seen. Columns of
-// calls: function, aim, while locked, while parked (waits, or answers and how), outcomes. Columns
-// of habits: name, longest time to park in seconds, longest time to restore in seconds, outcomes.
-// An outcome says what became of the process ("goes on": unharmed). If a step failed, the outcome
-// begins with that step and its result.
+// tab-separated line for each function or habit, which with several rounds says how often each
+// outcome was seen. Columns of calls: function, aim, while locked, while parked (waits, or answers
+// and how), outcomes. Columns of habits: name, longest time to park in seconds, longest time to
+// restore in seconds, outcomes. An outcome says what became of the process ("goes on": unharmed).
+// If a step failed, the outcome begins with that step and its result.
 // Exit code: 0; 2 if the driver is not usable.
 #include "tests/driver/parks/park.h"
 
@@ -160,7 +160,7 @@ class Parked {
     if (page_->done == 1) return "goes on";
     return page_->done == 2 ? "has a wrong value" : "ends";
   }
-  // How the calls that began in this phase ended, or that none of them ended in it.
+  // The result of the calls that began in this phase; "waits" if none of them ended in it.
   std::string what_calls_did(Phase phase) {
     const std::uint64_t within = page_->calls[phase] - page_->crossed[phase];
     if (within == 0) return "waits";

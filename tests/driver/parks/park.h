@@ -39,14 +39,14 @@ struct ParkFunctions {
 enum Phase : std::uint32_t { kRuns, kLocking, kLocked, kCheckpointed, kRestored, kUnlocked, kEnd };
 inline constexpr std::uint32_t kPhases = kEnd + 1;
 
-// Shared by the two processes. Written by the parked process, but for `phase`.
+// Shared by the two processes. The parked process writes all members except `phase`.
 struct Page {
   std::atomic<std::uint32_t> phase;
-  std::atomic<std::uint32_t> ready;  // 1: it makes calls; 2: it cannot be set up
+  std::atomic<std::uint32_t> ready;  // 1: the call or habit is set up; 2: it cannot be set up
   // Calls that ended, counted in the phase in which they began.
   std::atomic<std::uint64_t> calls[kPhases];
-  std::atomic<std::uint64_t> crossed[kPhases];  // of these, that ended in a later phase
-  std::atomic<std::int32_t> result[kPhases];    // of the last call that ended, likewise
+  std::atomic<std::uint64_t> crossed[kPhases];  // how many of these ended in a later phase
+  std::atomic<std::int32_t> result[kPhases];    // of the last of these calls
   std::atomic<std::uint32_t> done;              // 1: all is right; 2: a wrong value
 };
 

@@ -19,7 +19,7 @@ struct Process {
   CUcontext second = nullptr;
   std::uint64_t largest = 0;  // of one request
   Blocks blocks;
-  std::mutex default_pool_mutex;  // its reserved bytes belong to no single thread
+  std::mutex default_pool_mutex;  // the pool's reserved bytes belong to no single thread
   std::int64_t default_pool_known = 0;
   std::mutex graph_mutex;
   std::int64_t graphs_known = 0;

@@ -1,5 +1,6 @@
 // Memory of graphs: allocation nodes, and allocations made while a stream captures. The driver
-// keeps it for all graphs of the process, so only one thread of a process at a time uses it.
+// keeps this memory for all graphs of the process, so only one thread of a process at a time uses
+// graphs.
 #include "tests/stress/families/families.h"
 
 namespace gpurota::stress {

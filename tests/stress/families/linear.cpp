@@ -81,9 +81,10 @@ class Linear : public PieceFamily<LinearPiece> {
   }
   void release(const LinearPiece& piece) override {
     check_mark(piece.at, piece.size, piece.mark);
-    // Leaves the blocks before another thread can get them. Meanwhile another thread may leave the
-    // blocks at the ends, and subtract them from the account as their last user. So the ends are
-    // counted once more until they are free.
+    // The piece leaves its blocks before it is freed, because another thread may get freed blocks
+    // at once. Before the piece is freed, another thread that shares a block at an end may leave
+    // the block as its last user, and subtract it from the account. Therefore the upper bound
+    // counts the ends once more until the piece is freed.
     const std::int64_t ends = piece.size % kBlock == 0 ? 0 : 2 * static_cast<std::int64_t>(kBlock);
     account_.hold(ends);
     const std::int64_t left = process_.blocks.leave(piece.at, piece.size);

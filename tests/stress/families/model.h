@@ -1,10 +1,10 @@
 // The expected charges, beside the real ones: one model for all processes of the stress program.
 //
-// `held` is an upper bound of what all threads hold at any moment. A request counts in it, with the
-// most that the request can take, from before the driver is called; freed memory leaves it after
-// the call. A refusal is wrong if, from the beginning of the request to its refusal, the bound
-// never exceeded what fits; for this, each thread keeps the peak of `held` since its request began.
-// `exact` is what a process holds while it rests.
+// `held` is an upper bound of what all threads hold at any moment. `held` includes a request, with
+// the most that the request can take, from before the driver is called. Freed memory leaves `held`
+// after the call. A refusal is wrong if, from the beginning of the request to its refusal, the
+// bound never exceeded what fits; for this, each thread keeps the peak of `held` since its request
+// began. `exact` is what a process holds while it rests.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -65,8 +65,8 @@ extern Shared* shared;
 extern int threads_in_all;
 
 // Stores the first error for the report. `spare`: the bytes that a wrongly refused request would
-// have left free: about one block if a thread only counted late, a pool's size if a thread counted
-// a pool twice.
+// have left free. About one block suggests that a thread only counted late, a pool's size that a
+// thread counted a pool twice.
 void problem(const char* what, long long code, long long spare = 0);
 
 // The requests of one thread.

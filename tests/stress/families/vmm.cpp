@@ -1,5 +1,5 @@
-// cuMemCreate and its family: released before and after it is unmapped, retained by address,
-// exported and imported again; and host memory, which is not charged.
+// Memory of cuMemCreate: released before or after it is unmapped, retained by address, exported and
+// imported again. Also host memory, which is not charged.
 #include "tests/driver/device_memory.h"
 #include "tests/stress/families/families.h"
 
