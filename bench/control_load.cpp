@@ -1,6 +1,6 @@
 // Measures the load that the control socket can handle: N connections, calls at a fixed rate spread
 // over the connections, and how long the answers took. Open loop: calls are due at fixed times, and
-// lateness of the sender counts.
+// a latency counts from the due time, even if this program sent the call late.
 //
 //   control_load SOCKET CONNECTIONS CALLS-PER-SECOND SECONDS
 //

@@ -1,5 +1,6 @@
-// The queue: the cost of a decision on the state thread (lease/request_queue.h), with as many
-// requests as get plans, on 16 GPUs with 80 bookings. Data from a fixed seed.
+// Measures the cost of a decision of the queue on the state thread (lease/request_queue.h), on 16
+// GPUs with up to 80 bookings. kMaxPlanned requests are as many as get plans. The data come from a
+// fixed seed.
 #include "lease/request_queue.h"
 
 #include <benchmark/benchmark.h>
@@ -21,7 +22,7 @@ struct Site {
   std::vector<Booked> bookings;
   Topology topology;
   std::mt19937 random{7};
-  bool ends;  // all leases and requests have an end; otherwise every second one
+  bool ends;  // true: all leases and requests have an end; false: every second one
 
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); }
   GpuUuid uuid(int gpu) const { return rooms[static_cast<std::size_t>(gpu)].info.uuid; }
@@ -54,7 +55,7 @@ struct Site {
     }
   }
 
-  // Adds a booking; those of one GPU follow each other for four weeks.
+  // Adds a booking. The bookings of one GPU follow each other for four weeks.
   void add_booking(int number) {
     Booked& booking = bookings.emplace_back();
     booking.id = RequestId{static_cast<std::uint64_t>(number) + 1000};

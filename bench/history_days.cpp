@@ -2,7 +2,8 @@
 // can be made. Prints memory, disk, and the time of samples and of queries.
 //
 //   history_days [DAYS [GPUS [LEASES]]]     90 days, 8 GPUs, 8 leases at a time
-//   history_days DAYS LEASES FILE UUID…     measures nothing: makes FILE, of GPUs of these names, until now (web_page.sh)
+//   history_days DAYS LEASES FILE UUID…     measures nothing: makes FILE, the history of GPUs with
+//                                           these UUIDs up to now (web_page.sh)
 //
 // Except for the last hour, rows are stored every five minutes of virtual time instead of every 10
 // s: the file has the same rows in the end.
@@ -98,8 +99,8 @@ void ask(const series::Rings& rings, const Machine& machine, std::int64_t end, s
              longest);
 }
 
-// Makes as many rows as samples each second would, from samples each second for the last day and
-// each minute before.
+// Makes the rows that a sample every second would make, but samples every second only in the last
+// day, and every minute before.
 int make_file(std::int64_t days, Machine machine, const std::string& file) {
   store::SqliteSeries store(file);
   if (const auto loaded = store.load(); !loaded)

@@ -1,9 +1,9 @@
 """What an array of 10,000 items costs: gpurota-sim demo -- job_arrays.py STAGE [ITEMS]
 
 STAGE is an installation of the project. Prints how long the commands take, the daemon's memory, and
-how long GetInfo takes meanwhile. For comparison, a process that answers at once is measured too, as
-it also waits for a processor when many programs start. `turn` is the longest turn of the daemon's
-loop so far.
+how long GetInfo takes meanwhile. For comparison, a process that answers at once is measured too:
+that process also waits for a processor when many programs start. `turn` is the longest turn of the
+daemon's loop so far.
 """
 
 import contextlib

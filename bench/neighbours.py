@@ -35,8 +35,8 @@ ASKED, ASKERS = 60, 20
 
 
 def child(uid, work):
-    """Runs `work` as the user in a process of its own: (pid, a pipe that has what it returns as
-    JSON)."""
+    """Runs `work` as the user, in a process of its own. Returns the pid, and a pipe with the result
+    of `work` as JSON."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -113,7 +113,7 @@ def flood(load, connections, seconds):
                     key.data[0] = key.data[0][key.fileobj.send(key.data[0]):]
             except BlockingIOError:
                 pass
-            except ConnectionError:  # above his budgets, so the daemon closed the connection
+            except ConnectionError:  # the daemon closed it: the user is above the budgets
                 watched.unregister(key.fileobj)
                 key.fileobj.close()
                 connect()

@@ -23,7 +23,7 @@ using ports::StoredUsage;
 using std::chrono::minutes;
 
 constexpr int kChanges = 1000;
-constexpr std::uint64_t kEvents = 10000;  // those that are kept
+constexpr std::uint64_t kEvents = 10000;  // in the store
 constexpr std::uint64_t kRows = 20000;    // of usage of one user, by default
 constexpr std::size_t kPiece = 64;        // as in UsageTidier
 constexpr std::chrono::microseconds kPause{200};
@@ -119,7 +119,7 @@ void StoreEvent(benchmark::State& state) {
   });
 }
 
-// The same event, as it is kept until the store has it.
+// The same event, added to the file that keeps events until the store has them.
 void SpillEvent(benchmark::State& state) {
   const BenchFolder folder;
   const auto store = open(folder);
@@ -166,7 +166,7 @@ void WaitForDisk(benchmark::State& state) {
 }
 BENCHMARK(WaitForDisk)->Iterations(300)->UseRealTime();
 
-// After a minute with this many new leases: how long only the worker may use the store.
+// How long the worker has the store to itself after a minute with this many new leases.
 void Settle(benchmark::State& state) {
   const BenchFolder folder;
   const auto store = open(folder);
@@ -183,8 +183,9 @@ void Settle(benchmark::State& state) {
 }
 BENCHMARK(Settle)->Arg(10)->Arg(1000)->Iterations(20)->UseRealTime();
 
-// Stores leases without settling until the log has 10,000 frames: within that change SQLite moves
-// the log into the database. Times are of that change; "frames" is what one lease takes.
+// Stores leases without settling until the log has 10,000 frames. In the change that adds the last
+// frame, SQLite moves the log into the database: the times are of that change. "frames" is the
+// number of frames that one lease takes.
 void FillLog(benchmark::State& state) {
   constexpr std::uintmax_t kFrame = 4096 + 24, kFrames = 10000;
   Times times;
@@ -209,7 +210,7 @@ void FillLog(benchmark::State& state) {
 }
 BENCHMARK(FillLog)->Iterations(5)->UseRealTime();
 
-// Leases of ten minutes: an hour's become one row.
+// Stores leases of ten minutes; merging makes one row of those of an hour.
 void store_usage(store::SqliteStore& store) {
   ports::HistoryBatch batch;
   for (std::uint64_t i = 1; i <= kRows; ++i) {
@@ -228,7 +229,7 @@ void store_usage(store::SqliteStore& store) {
   good(store.settle());
 }
 
-using Piece = std::function<bool(store::SqliteStore&)>;  // false: it was the last one
+using Piece = std::function<bool(store::SqliteStore&)>;  // false: this was the last piece
 
 // One user has `kRows` rows. Each piece is one turn of the loop, and a pause follows.
 void pieces(benchmark::State& state, const Piece& piece) {
@@ -280,7 +281,7 @@ void SumUsage(benchmark::State& state) {
     return true;
   });
 }
-// The same where nothing is old enough, as at most times: no row is removed.
+// The usual case: nothing is old enough, so no row is removed.
 void PruneNothing(benchmark::State& state) {
   pieces(state, [](store::SqliteStore& store) {
     good(store.prune_usage(WallTime{}, kPiece));

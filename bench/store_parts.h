@@ -1,4 +1,4 @@
-// Shared by store_bench.cpp and writer_bench.cpp: a folder, times, and a lease as most are.
+// Shared by store_bench.cpp and writer_bench.cpp: a folder, times, and a typical lease.
 #pragma once
 
 #include "base/bytes.h"
@@ -46,7 +46,7 @@ class BenchFolder {
   std::string path_;
 };
 
-// Single times, as a mean hides what one client waits.
+// Keeps each single time, because a mean hides how long one client waits.
 class Times {
  public:
   void add(Clock::duration time) { times_.push_back(microseconds(time)); }

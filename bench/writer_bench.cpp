@@ -1,5 +1,6 @@
-// Two designs of the store: the state thread writes, as it is, or a thread that owns the database.
-// Measures the way to another thread and back, and how long clients wait. Part of store_bench.
+// Compares two designs of the store: the state thread writes, as in the daemon, or a separate
+// thread owns the database and writes. Measures the time to another thread and back, and how long
+// clients wait. Part of store_bench.
 #include "base/fd.h"
 #include "daemon/history/steady_store.h"
 #include "store/lease_tables.h"
@@ -113,7 +114,7 @@ void RoundTripEventfd(benchmark::State& state) {
   times.report(state, "");
 }
 
-// The daemon's own: a worker, and the event loop.
+// As in the daemon: to a worker, and back to the event loop.
 void RoundTripWorker(benchmark::State& state) {
   const BusyThreads busy(state.range(0));
   const auto loop = good(sys::SdEventLoop::make());
@@ -140,7 +141,7 @@ using Done = std::function<void()>;
 class Design {
  public:
   virtual ~Design() = default;
-  // Stores a lease. Calls `done` on the loop when the disk has it.
+  // Stores a lease. Calls `done` on the loop when the lease is on the disk.
   virtual void store(const ports::StoredLease& lease, Done done) = 0;
 };
 
@@ -169,7 +170,8 @@ class StateThreadWrites final : public Design {
   std::deque<std::pair<std::uint64_t, Done>> waiting_;
 };
 
-// A thread owns the database, and takes all changes that wait. `together`: in one transaction.
+// A thread owns the database, and takes all changes that wait. `together`: stores them in one
+// transaction.
 class WriterThread final : public Design {
  public:
   WriterThread(ports::EventLoop& loop, const std::string& folder, bool together)
@@ -272,7 +274,7 @@ class Clients {
   std::uint64_t asked_ = 0, answered_ = 0;
 };
 
-// "waits_": of clients. "occupied_": the state thread, from the call until it may go on.
+// "waits_": how long a client waits. "occupied_": how long a call occupies the state thread.
 void clients(benchmark::State& state, int design) {
   constexpr std::uint64_t kAnswers = 1000;
   for (auto _ : state) {

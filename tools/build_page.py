@@ -165,7 +165,7 @@ def cpp_of(folder):
                           % (name_of_array, ",\n".join(lines)))
             views.append("{reinterpret_cast<const char*>(%s), sizeof %s}"
                          % (name_of_array, name_of_array))
-        # A weak tag names the content in both encodings.
+        # A weak tag names the content in any encoding, so both encodings have the same tag.
         rows.append('\n      {"%s", "%s", "W/\\"%s\\"",\n       %s}'
                     % (path, content_type, hashlib.sha256(data).hexdigest()[:20],
                        ",\n       ".join(views)))

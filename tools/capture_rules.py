@@ -21,7 +21,7 @@ OUTCOMES = ("allowed", "refused", "invalidates")
 OF_CAPTURE = re.compile(r"\b(capturing stream|joined stream|legacy stream|of the capture|stream "
                         r"joined by|stream that joined)\b")
 UNSUPPORTED = 900  # CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-# CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: aimed at the legacy stream, whether the aim says so or not
+# CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the call used the legacy stream, even if its aim names another
 IMPLICIT = 906
 
 Cell = collections.namedtuple("Cell",
@@ -88,8 +88,8 @@ def interposer_rules(cells, rows):
 
 def simulator_kind(cells):
     """Whether a call is unsafe as such, whether it ends the capture of a stream that it is aimed
-    at, and whether it needs the legacy stream. The last is assumed for a call that was never
-    measured on the legacy stream."""
+    at, and whether it needs the legacy stream. A call that was never measured on the legacy stream
+    is assumed to need it."""
     on_capturing = [cell for cell in cells if cell.aim.startswith("capturing stream")]
     on_legacy = [cell for cell in cells if cell.aim.startswith("legacy stream")
                  or cell.result == IMPLICIT]
@@ -100,8 +100,8 @@ def simulator_kind(cells):
 
 def simulator_kinds(cells, rows):
     """A header with the kind of each measured function. Other versions of a measured function have
-    the same kind. Per-thread variants have the kind of their legacy variant, as in the simulator
-    they are one function."""
+    the same kind. Per-thread variants have the kind of their legacy variant, because the two
+    are one function in the simulator."""
     family = collections.defaultdict(list)
     for row in rows:
         family[row.base] += cells.get(row.symbol, []) if row.stream == "legacy" else []

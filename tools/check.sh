@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 
-# The checkout may belong to another user, which git refuses unless told.
+# Git refuses a checkout that belongs to another user unless safe.directory names the checkout.
 git_here() { git -c safe.directory="$PWD" "$@"; }
 
 sources() {
@@ -31,7 +31,7 @@ shell() {
   echo "shellcheck: ${#list[@]} scripts"
 }
 
-# Those of the sources that were changed since main (or are staged).
+# The sources that have changed since main, or that are staged; with --all, all of them.
 changed() {
   case ${1:-} in
     --all) sources ;;

@@ -9,7 +9,7 @@ Checks that every path that a document or a comment names exists, and that
 - the help and gpurota(1) have the exit codes,
 - docs/operate/metrics.md has the metrics of gpurota-web,
 - text for users has none of the phrases that docs/dev/words.md refuses,
-- whatever documents say gpurota does not have is listed in docs/absent.tsv and is really absent.
+- each feature that gpurota lacks according to a document is in docs/absent.tsv, and really absent.
 """
 
 import glob
@@ -188,8 +188,8 @@ def between(text, begin, end):
     return text.partition(begin)[2].partition(end)[0]
 
 
-# By page: the sources with the rows of the program's options. tools/command_line.py writes the page
-# of gpurota.
+# By page: the sources with the rows of the program's options. The page of gpurota is not in the
+# list, because tools/command_line.py writes its options.
 PROGRAMS = {
     "man/gpurotad.8": ["src/daemon/options.cpp", "src/base/log_option.h"],
     "man/gpurota-burn.1": ["src/burn/options.cpp"],

@@ -60,7 +60,7 @@ FREE = ("tests", "bench", "demo")
 # itself. A room may name only rooms above it in this table, so that no include leads back. ROOT
 # stands for the files that are in no room. Tests may include all of their module.
 ROOT = "."
-# Folders that are no rooms: their files count as files of ROOT.
+# Folders that are not rooms: their files count as files of ROOT.
 WITH_ROOT = {("cli", folder) for folder in ("args", "history", "jobs", "queue", "run", "site",
                                             "status", "text", "turns")}
 ROOMS = {

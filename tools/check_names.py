@@ -5,8 +5,9 @@
 
 Release and the sanitizers' builds compile several files of a module together, in groups that change
 with each new file. So the names in the anonymous namespaces of two files of a module must differ.
-Such a name must also differ from every name that a lower module has in the namespace gpurota: it
-would hide that one from all files that are compiled together (a read_all in src/cli hid base's).
+Such a name must also differ from every name that a lower module has in the namespace gpurota:
+otherwise the private name hides the module's name in all files that are compiled together (a
+read_all in src/cli hid the one of base).
 """
 
 import os

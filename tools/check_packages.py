@@ -121,7 +121,7 @@ def names_in(table, named_by_users=("user", "group")):
     for name, value in table.items():
         yield name
         if isinstance(value, dict):
-            # In [limits.user.alice], alice is the name of a user and no setting.
+            # In [limits.user.alice], alice is the name of a user, not a setting.
             below = value.values() if name in named_by_users else [value]
             for each in below:
                 yield from names_in(each)

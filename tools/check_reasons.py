@@ -19,7 +19,7 @@ from check_layers import check_whole, source_files  # noqa: E402
 SUFFIXES = (".cpp", ".h", ".ts", ".tsx", ".py")
 MAKERS = ("src/core/reason.h", "src/core/reason.cpp", "src/lease/reason.cpp",
           "src/filler/place_reason.cpp")
-# The function that fills in the time, one for each language.
+# The files with the function that fills in the time, one for each language.
 FILLERS = ("src/client/reason_text.cpp", "src/web/page/reasons.ts", "python/gpurota/reasons.py")
 # Files that find the obstacles on each GPU, as input for refusal_reason() of lease/reason.h.
 OBSTACLES = ("src/lease/admission.cpp", "src/lease/placement.cpp", "src/lease/planner.cpp")

@@ -4,8 +4,9 @@
     tools/check_threads.py [ROOT]     prints each as file:line: text; exits 1 if there are any
 
 std::thread throws if no thread can be created, and an exception ends the process; start_thread()
-returns an error instead. Exempt are the interposer, which has its own function (threads.cpp there),
-the simulated driver, which stands for somebody else's library, and tests.
+returns an error instead. The check leaves out the interposer, which has its own function
+(threads.cpp there), the simulated driver, which stands for somebody else's library, and tests,
+benchmarks and the demo.
 """
 
 import os

@@ -30,7 +30,7 @@ def read(root, path):
 
 
 def code_of(root, path):
-    """The code without comments and includes, as a name there is not a use."""
+    """The code without comments and includes, because a name in one of these is not a use."""
     return re.sub(r"//[^\n]*|^\s*#\s*include[^\n]*", "", read(root, path), flags=re.MULTILINE)
 
 

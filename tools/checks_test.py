@@ -405,7 +405,7 @@ class Words(Tree):
 
 
 class Absent(Tree):
-    """What documents say that is not there."""
+    """Features that gpurota lacks according to the documents."""
 
     def problems(self, readme, *rows):
         self.write("docs/absent.tsv", "# why\nfile\tsentence\tprobe\n"

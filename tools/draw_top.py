@@ -16,7 +16,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 TEXT = os.path.join(ROOT, "src", "cli", "testdata", "top", "server-132x40.txt")
 PICTURE = os.path.join(ROOT, "docs", "images", "top.svg")
 COLUMN, LINE, MARGIN = 7.2, 16, 14
-# The first that fits has its colour, as on a terminal.
+# Each piece of a line has the colour of the first pattern that matches it, as on a terminal.
 COLOURS = [(r"NO LEASE|×+", "#ff8a80"), (r"\bheld\b|kept for R\d+", "#f0b860"),
            (r"\bfree\b", "#6fcf97"), (r"[█▁▂▃▄▅▆▇]+", "#6aa5f8"), (r"[░·]+", "#98a6b6")]
 HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="gpurota top">
@@ -48,7 +48,7 @@ def svg_of(text):
             if not piece.strip():
                 continue
             column += len(piece) - len(piece.lstrip())
-            # A browser would make one space of several.
+            # A browser would collapse several spaces into one.
             piece = piece.strip().replace(" ", "\u00a0")
             out.append(PIECE % (MARGIN + COLUMN * column, MARGIN + LINE * row + 12,
                                 COLUMN * len(piece), colour, html.escape(piece)))

@@ -4,7 +4,8 @@
     tools/list_skips.py RESULTS [EXPECTED]
 
 RESULTS is a folder tree of JUnit files as gtest, bats and ctest write them. With EXPECTED (lines of
-`pattern  # reason`, as tests/expected_skips.txt), a skip that no pattern names makes it exit 1.
+`pattern  # reason`, as in tests/expected_skips.txt), exits 1 if a test is skipped that no pattern
+names.
 """
 
 import fnmatch
@@ -15,7 +16,9 @@ import xml.etree.ElementTree as ElementTree
 
 def reason_of(case, skipped):
     text = (skipped.get("message") or "") + "\n" + (skipped.text or "")
-    if "SKIP_R" in text or not text.strip():  # ctest says only how it knew; the test's words follow
+    # For a skip by exit code or by pattern, ctest's message names only the property that matched.
+    # The reason is then in the output of the test.
+    if "SKIP_R" in text or not text.strip():
         text = case.findtext("system-out") or text
     lines = [line.strip() for line in text.strip().split("\n") if line.strip()]
     return lines[-1] if lines else "no reason given"

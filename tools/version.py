@@ -16,7 +16,8 @@ import re
 import sys
 
 SOURCE = "CMakeLists.txt", r"^project\(gpurota VERSION (\d+\.\d+\.\d+) "
-# Files, and what stands around the version in each: one group, which is the version.
+# Files, and the pattern of the text around the version in each. The group of the pattern is the
+# version.
 PLACES = [
     ("README.md", r"^    git clone .* # version (\S+);"),
     ("packaging/kubernetes/chart/Chart.yaml", r"^(?:version|appVersion): (\S+)$"),
@@ -59,7 +60,7 @@ def check_debian(root, version):
     """The newest entry of debian/changelog is of the version, and has a date."""
     text = read(root, "debian/changelog")
     entry = re.match(r"gpurota \(([^)]+)\) \w+; urgency=\w+\n", text)
-    # Debian appends ~, + or - and more.
+    # Debian may append a suffix to the version, after ~, + or -.
     if not entry or re.split(r"[~+-]", entry.group(1))[0] != version:
         yield "debian/changelog: does not begin with an entry of %s, as CMakeLists.txt" % version
     date = re.search(r"^ -- .+ <\S+>  (.+)$", text, re.MULTILINE)

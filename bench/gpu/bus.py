@@ -1,7 +1,7 @@
 """The time of plain copies between a GPU and pinned host memory.
 
 usage: bus.py GPU    prints the seconds that 1 GiB takes each way, both ways at once
-A separate process, because its context counts as memory in use without a lease.
+Runs as a separate process, because its context counts as memory in use without a lease.
 """
 import statistics
 import subprocess

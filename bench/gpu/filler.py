@@ -219,7 +219,7 @@ class Bench:
                      + self.call("filler", "logs", self.name).stdout)
         return begun
 
-    # A filler that is moved has prepared host memory. A daemon waits in its first seconds for
+    # A filler that is moved has prepared host memory. In its first seconds, a daemon waits for
     # programs that have not connected yet.
     def mover_on(self):
         begun, pid = self.filler_on(), self.filler_pid()

@@ -1,4 +1,4 @@
-"""A training-like program that counts its steps, for how much pinning ahead costs it.
+"""A training-like program that counts its steps, to show how much pinning ahead slows it down.
 
 usage: turns_steps.py GIB SECONDS    holds GIB of memory, and multiplies matrices
 Prints one line of JSON: the time (of the epoch) after each 20 steps.

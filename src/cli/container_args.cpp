@@ -51,7 +51,8 @@ Result<std::string> args_text(const ContainerArgsOptions& options, const Contain
   return text;
 }
 
-// Where NVIDIA's description exists, ours has no libraries: the container gets them from NVIDIA's.
+// If NVIDIA's description exists, our description has no libraries: the container gets the
+// libraries from NVIDIA's.
 Result<std::string> device_text(const proto::GetEnvironment::Reply& lease, bool described) {
   if (!lease.cdi_device) {
     return fail(

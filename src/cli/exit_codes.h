@@ -1,4 +1,5 @@
-// The exit statuses of gpurota. Those of `run` do not overlap with the usual ones of its command.
+// The exit statuses of gpurota. The statuses of `run` itself do not overlap with the usual exit
+// codes of its command.
 #pragma once
 
 namespace gpurota::cli {
@@ -11,7 +12,7 @@ inline constexpr int kExitCancelled = 122;      // run, reserve: somebody cancel
 inline constexpr int kExitLeaseLost = 123;      // run: the lease ended before the command did
 inline constexpr int kExitTimedOut = 124;       // run: its --timeout is over, as for timeout(1)
 inline constexpr int kExitRunFailed = 125;      // run: gpurota's own failure
-inline constexpr int kExitCannotExecute = 126;  // run: as for a shell
-inline constexpr int kExitNotFound = 127;       // run: as for a shell
+inline constexpr int kExitCannotExecute = 126;  // run: cannot execute the command, as in a shell
+inline constexpr int kExitNotFound = 127;       // run: the command is not found, as in a shell
 
 }  // namespace gpurota::cli

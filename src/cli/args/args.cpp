@@ -167,7 +167,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   return run;
 }
 
-// The words before the command have been parsed; `rest` are those that belong to no option.
+// The words before the command have been parsed. `rest`: the parsed words that belong to no option.
 Result<void> check_run_words(const Words& before, const Words& rest, bool dashes,
                              const Words& command) {
   if (!rest.empty()) {
@@ -192,7 +192,8 @@ Arguments finish(const Raw& raw, Command command) {
   return {raw.runtime_dir, raw.verbose, raw.quiet, raw.color, std::move(command), {}};
 }
 
-// Parses the typed words and the user's defaults together. An error names the defaults involved.
+// Parses the typed words and the user's defaults together. An error names the defaults that were
+// added.
 template <class Parse>
 Result<Arguments> with_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw,
                                 Parse parse) {

@@ -51,7 +51,7 @@ struct LeaseWishes {
   std::optional<LeaseHandle> near;
 };
 struct RunOptions : LeaseWishes {
-  std::optional<LeaseHandle> lease;    // under this reservation: then no wishes but `lasts`
+  std::optional<LeaseHandle> lease;    // the reservation to run under; then no wish but `lasts`
   std::optional<RequestId> booking{};  // becomes `lease` when it is used
   bool filler = false;                 // leaves when somebody needs the GPU
   TypedOptions typed;
@@ -90,7 +90,7 @@ struct LimitsOptions {
 struct ExplainOptions {
   std::optional<RequestId> request;
   std::optional<LeaseId> lease;
-  std::string name;  // of a request or a lease; none of the three: all of the caller's
+  std::string name;  // of a request or a lease; all three empty: all that the caller has
   bool json = false;
 };
 struct DrainOptions {
@@ -124,7 +124,7 @@ struct ReleaseOptions {
   std::vector<RequestHandle> bookings;
   std::vector<std::string> gpu_ids;
   bool all = false;
-  bool all_users = false;  // at most one of these four; none: a reservation of the caller
+  bool all_users = false;  // at most one of these four is set; none: a reservation of the caller
   bool yes = false;        // do not ask
   std::optional<std::string> reason;
 };
@@ -137,7 +137,7 @@ struct UpdateOptions {
   std::optional<std::string> until;           // as written; instead of `lasts`
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
-  std::optional<EndWarning> warning;   // at least one of the seven is set
+  std::optional<EndWarning> warning;   // at least one field from `memory` on is set
   std::optional<std::string> reason;
 };
 struct TurnsOptions {
@@ -181,7 +181,7 @@ struct HistoryOptions {
   bool steps = false;                // one row per step, no picture
 };
 struct NotifyOptions {
-  std::optional<std::string> user;  // who gets a test; empty: the caller
+  std::optional<std::string> user;  // the user that gets a test; empty: the caller
 };
 struct WebOptions {
   bool no_open = false;
@@ -201,7 +201,7 @@ struct ReloadOptions {
 struct HostsOptions {
   std::string command;               // status, top, queue, report or run
   std::vector<std::string> hosts;    // as given, each safe as a host name for ssh
-  std::optional<std::string> file;   // has more hosts; at least one of the two is given
+  std::optional<std::string> file;   // lists more hosts; `hosts` or `file` is given, or both
   std::vector<std::string> options;  // for gpurota there
   bool json = false, csv = false;
   StatusForm form;                // of status

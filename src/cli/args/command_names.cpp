@@ -128,7 +128,7 @@ bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Our commands for `word` of other tools, without those that are not in `names`.
+// Our commands for `word`, a command of other tools; only commands in `names`.
 template <class Pairs>
 Names known_elsewhere(const Pairs& pairs, std::string_view word, const Names& names) {
   Names found = find_in(pairs, word);

@@ -10,8 +10,9 @@ namespace gpurota::cli {
 
 bool is_command(std::string_view name);
 
-// The commands that `word` may mean: those for another tool's name ("ps" for "proclist"; possibly
-// several), else the only command that it resembles or begins.
+// The commands that `word` may mean. If `word` is another tool's name ("proclist"), these are our
+// commands for it ("ps"; possibly several). Otherwise: the only command that `word` resembles or
+// begins.
 struct MeantCommands {
   std::vector<std::string_view> names;
   bool slip = false;

@@ -16,7 +16,7 @@ namespace gpurota::cli {
 struct OptionRow {
   char letter;            // '\0': none
   std::string_view name;  // "--memory"
-  bool Raw::*flag;        // one of the three is set
+  bool Raw::*flag;        // not null: a switch; else `value` or `values` is not null
   std::optional<std::string> Raw::*value;
   std::vector<std::string> Raw::*values;
   std::string_view words;  // allowed values, between spaces; empty: any
@@ -34,7 +34,7 @@ std::span<const OptionRow> options_of_every_command();
 std::span<const OptionRow> options_without_command();
 std::string_view general_help();
 
-// Null: none. "job add" is a command, too.
+// Null: there is no such command. "job add" is a command, too.
 const CommandRow* find_command(std::string_view name);
 // The help of a command; else the general help.
 std::string_view help_text(std::string_view topic);

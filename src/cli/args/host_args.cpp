@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLongestHost = 255;
 constexpr std::string_view kWithLetters = "0123456789._@:%[]-";
-// Options for this side; the others are passed on to gpurota on the other machine.
+// Options that gpurota handles here. All others are passed on to gpurota on the other machine.
 constexpr std::string_view kOfThisSide[] = {"--host",  "--hosts-file", "--json",
                                             "--csv",   "--help",       "--summary",
                                             "--color", "--format",     "--no-titles"};
@@ -44,7 +44,7 @@ Words passed_on(const std::string& name, Raw& raw) {
   return words;
 }
 
-// Refuses options that name something of a single machine.
+// Refuses options that name a lease or a GPU of a single machine if there are several hosts.
 Result<void> check_any(const HostsOptions& options) {
   if (!options.run || (options.hosts.size() < 2 && !options.file)) return {};
   if (!options.run->lease && !options.run->near && options.run->gpu_ids.empty()) return {};
@@ -94,7 +94,8 @@ Result<void> check_host(const std::string& name) {
   if (!std::all_of(name.begin(), name.end(), may_be_in_host)) {
     return wrong("write a name, as gpu1 or user@gpu1, of letters, digits and ._@:%[]-");
   }
-  // Also after the user, and within it (user@realm@gpu1): ssh passes each part to other programs.
+  // No part between '@' may begin with '-' (user@realm@gpu1), because ssh passes each part to other
+  // programs.
   if (name.front() == '-' || name.find("@-") != std::string::npos) {
     return wrong("it begins with '-', which ssh would take for an option");
   }

@@ -12,8 +12,8 @@ namespace gpurota::cli {
 
 inline constexpr std::size_t kMostHosts = 256;
 
-// `here`: the meaning of the same words without hosts, which is returned if `raw` has no hosts. So
-// a mistake is found before any host is asked.
+// `here`: the command that the same words mean without hosts. Returns `here` if `raw` has no hosts.
+// The caller parses `here` first, so a mistake is found before any host is asked.
 Result<Command> on_hosts(const std::string& name, Raw& raw, Command here);
 
 // Checks that ssh takes `name` only as the name of a host.

@@ -112,7 +112,7 @@ Result<void> check_option(const std::vector<Option>& known, const std::string& w
   return no_option(known, word, name, "job");
 }
 
-// Whether the next word is this option's value, and so not the name of a job.
+// Whether the word after this option is the option's value, not the name of a job.
 bool has_value_behind(const std::vector<Option>& known, const std::string& word) {
   return std::any_of(known.begin(), known.end(), [&word](const Option& option) {
     const bool is_letter = word.size() == 2 && option.letter != '\0' && word[1] == option.letter;

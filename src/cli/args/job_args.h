@@ -43,7 +43,8 @@ struct RunWord {
   std::optional<std::string> value;
 };
 Result<std::vector<RunWord>> split_run_words(const std::vector<std::string>& options);
-// `before`, with options replaced by those of `change` that are the same or exclude them.
+// `before` with the options of `change`. An option of `change` replaces the same option in
+// `before`, and options that exclude it.
 std::vector<std::string> merge_run_words(const std::vector<RunWord>& before,
                                          const std::vector<RunWord>& change);
 

@@ -45,7 +45,7 @@ std::vector<Option> options_of(std::string_view command, Raw& raw) {
 
 namespace {
 
-// Names of docker, podman and others for detaching.
+// Whether docker, podman or another program has an option of this name that detaches.
 bool is_detaching(std::string_view name) {
   return name == "-d" || name == "--detach" || name == "--background" || name == "--daemon";
 }
@@ -79,7 +79,7 @@ Result<Words> parse_words(const std::vector<Option>& options, const std::string&
 Result<void> check_amount(const char* option, const std::string& text, Bytes amount) {
   if (amount >= mib(1)) return {};
   const std::string number = text.substr(0, text.find_first_not_of("0123456789"));
-  // A large number was probably meant in MiB, as in other tools.
+  // The user probably meant a large number in MiB, as in other tools, and a small number in GiB.
   const char* const unit = number.size() > 2 ? "M" : "G";
   return fail(Code::kInvalid, fmt::format("{}: '{}' is less than 1 MiB: did you mean {}{}?", option,
                                           display_text(text, 40), number, unit));

@@ -18,9 +18,9 @@ namespace gpurota::cli {
 
 using Words = std::vector<std::string>;
 
-// The options of a command in command_table.h ("run", "job list") and those of every command, which
-// write into `raw`; for an empty name those without a command. The rows' names are static; `raw`
-// must outlive the options.
+// The options of a command in command_table.h ("run", "job list"), and the options of every
+// command. An empty name: the options without a command. The options write into `raw`, which must
+// outlive them; the rows' names are static.
 std::vector<Option> options_of(std::string_view command, Raw& raw);
 // The options of an action ("job list"), with --help and --quiet. The other options of every
 // command must come before the command.
@@ -28,16 +28,17 @@ std::vector<Option> action_options(std::string_view action, Raw& raw);
 // Only the options of every command.
 std::vector<Option> options_of_every_command(Raw& raw);
 
-// Sets the options of `command` ("run", "job"; empty: none), like read_options().
+// Sets the options of `command` ("run", "job"; empty: no command) from `words`, as read_options()
+// does.
 Result<Words> parse_words(const std::vector<Option>& options, const std::string& command,
                           const Words& words, bool stop_at_word = false);
 
-// The error for `word`, whose option `name` is none of `options`, with suggestions.
+// The error for `word`, whose option `name` is not in `options`, with suggestions.
 tl::unexpected<Error> no_option(const std::vector<Option>& options, const std::string& word,
                                 std::string_view name, const std::string& command);
 
-// Values that several commands take.
-// Nobody means less than 1 MiB: the unit is missing.
+// Values that several commands take. check_amount() refuses less than 1 MiB, because the user has
+// probably left out the unit.
 Result<void> check_amount(const char* option, const std::string& text, Bytes amount);
 Result<std::optional<SizeSpec>> size_of(const char* option, const std::optional<std::string>& text);
 // "80%": 1 to 100.

@@ -127,7 +127,7 @@ void add_typed(const Option& option, std::string& typed) {
   }
 }
 
-// Both are the same option, parsed twice.
+// Copies the value of an option to the same option of another Raw.
 void copy(const Option& from, const Option& to) {
   if (bool* const flag = to.flag()) *flag = true;
   const auto* const text = from.text();

@@ -27,8 +27,8 @@ struct ProgramOptions {
   std::vector<std::string> variables, variable_files;
 };
 
-// How messages name the program: as a job or as a filler. The table of commands has the actions and
-// their options.
+// The words of messages about the program: a job or a filler. The table of commands has the actions
+// and their options.
 struct Vocabulary {
   std::string what;     // "job"
   std::string example;  // a definition: "web --memory 8G -- python serve.py"

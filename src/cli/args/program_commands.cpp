@@ -55,7 +55,7 @@ Result<void> add_variables(const std::string& path, std::vector<proto::Variable>
 Result<void> check_options(client::Connection& connection, const std::vector<std::string>& options,
                            const proto::Job* known) {
   GPUROTA_ASSIGN_OR_RETURN(const RunOptions run, parse_run_words(options));
-  if (run.lease) return {};  // a reservation has its GPUs
+  if (run.lease) return {};  // a reservation already has its GPUs
   proto::CheckRequest call = check_request(run);
   if (known != nullptr) {
     const auto before = parse_run_words(known->options);

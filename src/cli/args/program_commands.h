@@ -24,7 +24,7 @@ Result<typename Method::Reply> ask_daemon(const Context& context, const Method& 
 }
 
 // Refuses options of `gpurota run` that would be refused at every start of the job. `known`: the
-// existing job, whose options are accepted.
+// existing job, whose present options are accepted without a check.
 Result<void> check_options(client::Connection& connection, const std::vector<std::string>& options,
                            const proto::Job* known = nullptr);
 // A file of at most 1 MiB; "-" is standard input.

@@ -1,5 +1,5 @@
-// Which options of `gpurota run` the user typed: in a shell that has a lease, only typed options
-// decide, not the user's defaults. Pure.
+// Which options of `gpurota run` the user typed: in a shell that has a lease, the typed options
+// decide, and the user's defaults have no effect. Pure.
 #pragma once
 
 #include "cli/raw.h"

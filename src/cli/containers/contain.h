@@ -21,7 +21,7 @@ Result<void> check_engine_call(const std::vector<std::string>& command, bool res
 struct Contained {
   std::vector<std::string> words;          // argv
   std::vector<proto::Variable> variables;  // for the engine
-  std::optional<std::string> library;      // the one that the container loads
+  std::optional<std::string> library;      // the libgpurota.so that the container loads
   std::string remark;                      // for -v
   // Called when the engine's command has ended; null: nothing to do.
   std::unique_ptr<ContainerEnd> end;

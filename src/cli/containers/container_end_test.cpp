@@ -73,7 +73,7 @@ TEST_F(ContainerEndTest, TemporaryFolderIsRemoved) {
   ASSERT_TRUE(end);
   const std::string file = (*end)->id_file();
   testing::write_file(file, "0a");
-  (*end)->kill();  // by an engine that does not exist
+  (*end)->kill();  // the file names an engine that does not exist
   end->reset();
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(file).parent_path()));
 }

@@ -18,7 +18,7 @@ using ContainerParts = containers::Parts;
 // For --security-opt, and for security_opt in compose.
 inline constexpr const char* kNoLabel = "label=disable";
 
-// The facts about this machine that decide.
+// The facts about this machine that decide how a container gets its GPUs.
 struct ContainerHost : containers::Host {
   bool docker_toolkit = false;  // docker supports --gpus
   bool selinux = false;         // SELinux forbids what its policy does not allow
@@ -33,7 +33,7 @@ Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease
 
 // For docker, podman and nerdctl, after `run`.
 std::vector<std::string> engine_options(const ContainerParts& parts);
-// The options among these that are not for variables.
+// Those of engine_options() that do not set a variable.
 std::vector<std::string> file_options(const ContainerParts& parts);
 // The same for ctr of containerd.
 std::vector<std::string> ctr_options(const ContainerParts& parts);

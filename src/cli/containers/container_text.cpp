@@ -11,8 +11,8 @@
 namespace gpurota::cli {
 namespace {
 
-// Characters that shells, compose and readers of variable files take literally. The quotes are
-// those of docker's --gpus, which an unquoted $(…) leaves as they are.
+// Characters that shells, compose and readers of variable files take literally. Quotes are allowed
+// for docker's --gpus: a shell does not interpret quotes that an unquoted $(…) writes.
 constexpr std::string_view kPlain =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-\"";
 

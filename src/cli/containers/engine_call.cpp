@@ -152,7 +152,7 @@ std::optional<EngineCall> engine_call(const std::vector<std::string>& command) {
   EngineCall call;
   call.engine = *engine;
   call.elsewhere = base_name(command.front()) == "podman-remote";
-  if (*engine == Engine::kApptainer) {  // configured by variables, so any position will do
+  if (*engine == Engine::kApptainer) {  // variables configure it, so `subcommand_at` is not needed
     call.outlives = is_instance(command);
     return call;
   }

@@ -25,8 +25,8 @@ constexpr auto kKept =
     std::to_array<std::chrono::minutes>({std::chrono::hours(24 * 90), std::chrono::minutes(15)});
 constexpr std::int64_t kMostPoints = 1000;  // per series, from the daemon
 
-// The fonts of consoles have no blocks of different heights, and nothing is known about a terminal
-// without a name.
+// Assumes no block characters on the console, whose fonts lack blocks of different heights, and on
+// a terminal without a name, about which nothing is known.
 bool has_block_characters() {
   const char* const name = std::getenv("TERM");
   const std::string_view term = name == nullptr ? "" : name;
@@ -53,8 +53,8 @@ Result<bool> is_current(client::Connection& connection, LeaseId id) {
                      [id](const proto::Lease& lease) { return lease.lease_id == id; });
 }
 
-// For a lease without figures in the requested time: since when it has figures; empty: it has just
-// begun. kNotFound: there is no such lease.
+// For a lease without figures in the requested time: the time since which the lease has figures;
+// empty: the lease has just begun. kNotFound: there is no such lease.
 Result<std::optional<WallTime>> first_figures(client::Connection& connection, LeaseId id) {
   for (const auto& kept : kKept) {
     proto::History all;

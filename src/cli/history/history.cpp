@@ -16,7 +16,7 @@
 namespace gpurota::cli {
 namespace {
 
-// Between two attempts to reach a daemon that is being restarted.
+// The pause between two attempts to reach a daemon that is being restarted.
 constexpr int kRetryMs = 250;
 
 Result<void> print_events(const proto::Events::Reply& reply, bool json, const Layout& layout) {
@@ -74,7 +74,7 @@ bool is_away(const Error& error) {
   return error.code == Code::kGone || error.code == Code::kUnavailable;
 }
 
-// Waits as long as needed; nothing: nobody reads the output any more.
+// Waits until the daemon answers again. Nothing: nobody reads the output any more.
 Result<std::optional<client::Connection>> connect_again(const Context& context) {
   complain("gpurotad is gone; waiting for it to come back");
   while (wait_while_read(-1, kRetryMs)) {

@@ -67,7 +67,8 @@ struct Total {
   std::uint64_t most = 0;  // GPU time of the largest row
 };
 
-// Stays unknown until a row has a value: an older gpurotad does not measure it.
+// Adds a value that an older gpurotad does not measure: `sum` stays unknown until a row has the
+// value.
 void add_known(std::optional<std::uint64_t>& sum, std::optional<std::uint64_t> more) {
   if (more) sum = sum.value_or(0) + *more;
 }

@@ -13,7 +13,7 @@ namespace gpurota::cli {
 // One line with its newline.
 std::string event_text(const proto::Event& event, const Layout& layout);
 
-// With bars on a terminal.
+// Draws bars if stdout is a terminal.
 std::string report_text(const proto::Report::Reply& reply, const Layout& layout);
 // For several machines, at least one: in their order, with their names in the first column.
 std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts,

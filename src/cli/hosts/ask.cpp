@@ -69,7 +69,7 @@ class OneSsh {
   std::array<int, 2> fds() const { return {out_.get(), errors_.get()}; }
   Clock::time_point until() const { return until_; }
   bool is_closing() const { return !out_; }
-  // Reads what has arrived. Returns whether ssh is over.
+  // Reads the output that has arrived. Returns whether ssh has ended.
   bool step(Clock::time_point now);
   const Told& told() const { return told_; }
 
@@ -153,7 +153,7 @@ bool OneSsh::step(Clock::time_point now) {
   // A background process, such as a shared connection of ssh, may keep standard error open.
   if (!out_ && ::waitpid(pid_, &told_.status, WNOHANG) == pid_) {
     pid_ = -1;
-    // Everything that ssh wrote fits a pipe.
+    // One read is enough: a pipe holds no more than one read takes.
     if (errors_) (void)read_some(errors_.get(), told_.errors, kMostErrors, true);
     return true;
   }

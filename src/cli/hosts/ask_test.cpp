@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A zombie that nobody reaps, as in a container without an init, is over, too. A killed process may
-// take a moment.
+// Waits a moment, because a killed process does not end at once. A zombie that nobody reaps, as in
+// a container without an init, counts as ended.
 bool is_over(pid_t pid) {
   for (int i = 0; i < 500; ++i) {
     std::ifstream in(fmt::format("/proc/{}/stat", pid));
@@ -100,7 +100,7 @@ TEST_F(AskHosts, HungHostTimesOutWithoutDelayingOthers) {
   EXPECT_EQ(answers[0].text.error().message, "no answer within 1 s");
   EXPECT_EQ(*answers[1].text, "answer of good to what?");
   EXPECT_FALSE(answers[2].text);
-  // No process of them is left.
+  // No process of any ssh is left.
   std::ifstream pids(folder_ + "/pids");
   int left = 0;
   for (pid_t pid = 0; pids >> pid; ++left) EXPECT_TRUE(is_over(pid)) << pid;

@@ -11,7 +11,8 @@
 
 namespace gpurota::cli {
 
-// How many GPUs are available now, and how many would ever fit: those of the wanted kind and size.
+// `now`: how many GPUs would fit now. `ever`: how many GPUs have the wanted kind and size, even if
+// others use them now.
 struct Room {
   int now = 0, ever = 0;
 };

@@ -59,7 +59,7 @@ std::vector<HostAnswer> ask(const std::vector<std::string>& hosts, const std::st
   return ask_hosts(hosts, remote_line(words));
 }
 
-// Prints which machines have not answered: kExitFailed if there is one.
+// Prints which machines have not answered. Returns kExitFailed if there is such a machine.
 int complain_of(const std::vector<HostAnswer>& answers) {
   int code = kExitOk;
   for (const HostAnswer& each : answers) {

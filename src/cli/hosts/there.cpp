@@ -43,7 +43,7 @@ bool is_ending(int signal) {
 
 // Signals that came while ssh ran.
 struct Came {
-  std::optional<int> ended_by;  // the first signal that was to end us
+  std::optional<int> ended_by;  // the first signal that should end this process
   std::set<int> passed_on;
 };
 

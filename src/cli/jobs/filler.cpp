@@ -1,4 +1,4 @@
-// `gpurota filler`: asks the daemon, and shows what it says.
+// `gpurota filler`: calls the daemon, and prints the answer.
 #include "base/text.h"
 #include "cli/args/program_commands.h"
 #include "cli/jobs/filler_view.h"

@@ -1,4 +1,4 @@
-// `gpurota job`: asks the daemon, and shows what it says.
+// `gpurota job`: calls the daemon, and prints the answer.
 #include "base/text.h"
 #include "cli/args/option_parser.h"
 #include "cli/args/program_commands.h"
@@ -21,8 +21,8 @@
 namespace gpurota::cli {
 namespace {
 
-// The names in an option, between commas, also where the option is repeated. An empty name names no
-// job. Nothing: the option was not given.
+// The names in an option that may be repeated; commas separate names. Empty names are left out.
+// Nothing: the option was not given.
 std::optional<std::vector<std::string>> names_in(const std::vector<std::string>& said) {
   if (said.empty()) return std::nullopt;
   std::vector<std::string> names = split_commas(said);
@@ -86,8 +86,8 @@ Result<void> check_commands(const proto::AddJob& call) {
   return {};
 }
 
-// The commands of a job that starts after other jobs are not checked: those jobs may still have to
-// make its program or folder.
+// The commands of a job that starts after other jobs are not checked: the other jobs may still have
+// to make the program or the folder of this one.
 Result<Begun> add_job(const Context& context, const JobOptions& options) {
   GPUROTA_ASSIGN_OR_RETURN(const proto::AddJob call, add_call(options));
   if (!starts_after_others(options)) GPUROTA_TRY(check_commands(call));

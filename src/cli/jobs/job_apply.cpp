@@ -22,8 +22,8 @@ const proto::Job* find_job(const std::vector<proto::Job>& jobs, const std::strin
   return there == jobs.end() ? nullptr : &*there;
 }
 
-// A variable without a value keeps the value that the job has; a new one is taken from this
-// environment.
+// A variable without a value keeps the value that the job has. The value of a new variable is taken
+// from this environment.
 Result<void> fill_in(std::vector<proto::JobDefinition>& jobs, const std::vector<proto::Job>& known,
                      const std::string& file) {
   for (proto::JobDefinition& job : jobs) {

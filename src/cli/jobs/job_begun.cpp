@@ -37,7 +37,7 @@ Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
       const std::string why = run->detail ? ": " + display_text(*run->detail, 400) : "";
       return {name + ", which cannot start" + why + see, true};
     }
-    // The program was started, so this is no failure to start; how the program ended may not be
+    // The program was started, so the job did not fail to start. How the program ended may not be
     // known yet.
     return {name + ", which has failed" + (run ? ": " + run_text(*run) : "") + see, false};
   }

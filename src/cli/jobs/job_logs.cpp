@@ -10,7 +10,7 @@
 namespace gpurota::cli {
 namespace {
 
-// Soon enough for a reader, seldom enough to cost nothing.
+// Short enough for a reader, long enough to cost nearly nothing.
 constexpr int kQueryPauseMs = 200;
 // The bytes of one answer, and the most that a log can hold.
 constexpr int kMostLog = 1 << 20;
@@ -81,7 +81,7 @@ Result<proto::ReadJobLog::Reply> read_whole_log(client::Connection& connection,
     all.text += reply.text;
     all.cursor = reply.cursor;
     call.cursor = reply.cursor;
-    // The answer has fewer bytes than were asked for, so it is the end.
+    // An answer with fewer bytes than were asked for is the last one.
     if (reply.text.size() < kMostLog / 2 || all.text.size() > kWholeLog) return all;
   }
 }

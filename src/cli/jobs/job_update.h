@@ -12,8 +12,8 @@ namespace gpurota::cli {
 
 struct ChangedOptions {
   proto::UpdateJob call;
-  bool now = false;    // some of the change holds for the present lease
-  bool later = false;  // some of the change holds from the next start only
+  bool now = false;    // a part of the change applies to the present lease
+  bool later = false;  // a part of the change applies only from the next start on
 };
 
 // `change` applied to `before`. Both are options as they were written.

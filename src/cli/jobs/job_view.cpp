@@ -31,7 +31,8 @@ std::string state_of(const proto::Job& job) {
   return job.position ? fmt::format("{} ({})", job.state, *job.position) : job.state;
 }
 
-// The text of the column: why the job waits, or never starts; else how its last run ended.
+// The text of the last column: why the job waits, or why it never starts; otherwise how its last
+// run ended.
 std::string what_of(const proto::Job& job, WallTime now) {
   const bool waits = job.position || job.state == "waiting" || job.state == "cancelled";
   if (waits && job.detail) return client::reason_with_remedy(job, now);

@@ -20,7 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A short job is seen at once; a long one costs a call a second.
+// The pauses between calls: the end of a short job is seen at once, and a long job costs one call a
+// second.
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 
@@ -47,7 +48,8 @@ class EndWaiter {
   }
 
  private:
-  // `first`: a job that is not found is a mistake of the caller's, else it has been removed.
+  // `first`: the first time that all jobs are asked for. A job that is not found then is a mistake
+  // of the caller; later it has been removed.
   Result<void> ask(bool first) {
     if (const auto reached = reach(); !reached) {
       if (first) return reached;

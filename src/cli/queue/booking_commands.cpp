@@ -45,7 +45,8 @@ int book(const Context& context, const ReserveOptions& options) {
 }
 
 Result<LeaseId> claim_booking(client::Connection& connection, RequestId booking, bool quiet) {
-  // Leases that leave have some seconds for it, and a job with much to store has more.
+  // Leases that have to end first may take some seconds, and a job that stores much data may take
+  // longer.
   constexpr auto kAskAgain = std::chrono::milliseconds(250);
   std::string said;
   for (;;) {

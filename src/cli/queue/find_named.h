@@ -9,8 +9,8 @@
 
 namespace gpurota::cli {
 
-// Pure. The caller's own come before those of others, whose names only administrators see. An error
-// lists what could be meant.
+// Pure. The caller's own leases and requests come before those of others. Only administrators see
+// the names of others' leases and requests. An error lists what could be meant.
 Result<LeaseId> find_named(const std::vector<proto::Lease>& leases, const std::string& name,
                            uid_t mine);
 Result<RequestId> find_named(const std::vector<proto::Request>& requests, const std::string& name,

@@ -31,7 +31,7 @@ int call_once(const Context& context, const Method& call, const std::string& wha
   return reply ? done(context, what) : failed(reply.error());
 }
 
-// Chooses bookings as `explained` chooses requests.
+// Chooses bookings in the way in which explained() chooses requests.
 std::vector<proto::Booking> explained_bookings(const Explanation& what,
                                                const proto::Status::Reply& status) {
   std::vector<proto::Booking> chosen = status.bookings.value_or(std::vector<proto::Booking>());
@@ -94,7 +94,7 @@ int queue(const Context& context, const QueueOptions& options) {
   return shown(queue_text(*reply, terminal_layout(), now()));
 }
 
-// One by one; the exit status is that of the last error.
+// Cancels one after the other. The exit status is that of the last error.
 int cancel(const Context& context, const CancelOptions& options) {
   auto connection = context.connect();
   if (!connection) return failed(connection.error());

@@ -80,7 +80,7 @@ std::string explain_request(const proto::Request& request, uid_t reader, WallTim
   return text;
 }
 
-// Says who enforces the limit, where that is not libgpurota alone as usual.
+// Says who enforces the limit, unless libgpurota enforces it alone, which is the usual case.
 std::string enforcement_lines(const proto::Lease& lease) {
   std::string text;
   if (lease.not_by_driver) {
@@ -302,11 +302,12 @@ std::string ended_text(LeaseId lease, const std::vector<proto::Event>& events, W
   for (const proto::Event& event : events) {
     const bool ends =
         event.type == proto::EventType::kLeaseEnding || event.type == proto::EventType::kLeaseGone;
-    // The reason of the end says more than the event that the lease is gone.
+    // Prefers the event with the reason of the end (kLeaseEnding) to the event that the lease is
+    // gone.
     if (ends && (!last || last->type != proto::EventType::kLeaseEnding)) last = &event;
   }
   if (!last) return {};
-  // The event names its lease and what happened; the reason follows.
+  // The message has the lease and what happened, a colon, and the reason.
   const std::size_t colon = last->message.find(": ");
   const std::string why =
       colon == std::string::npos ? last->message : last->message.substr(colon + 2);

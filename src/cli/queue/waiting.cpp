@@ -44,7 +44,7 @@ std::string new_ticket() {
   return ticket;
 }
 
-// The wishes, without options that only name the lease.
+// The wishes that decide about GPUs and time; options that only name the lease are left out.
 proto::LeaseRequest request_of(const LeaseWishes& wishes) {
   proto::LeaseRequest request;
   request.gpus = wishes.gpus;
@@ -151,8 +151,8 @@ class Waiter {
     const bool is_first = !waiting_;
     if (is_first) show_own_reservation(request);
     waiting_ = true;
-    // Compares the text without its remedy: a remedy is printed with each change, not each time
-    // that a minute has passed.
+    // Compares the text without the remedy, which may change with every minute that passes. The
+    // remedy is printed only when the rest has changed.
     std::string text = waiting_text(request, now(), false);
     if (text == shown_) return;
     shown_ = text;

@@ -19,7 +19,7 @@ namespace gpurota::cli {
 struct Wanted {
   const LeaseWishes& wishes;
   const char* kind;                  // "run", "reservation"
-  std::vector<std::string> command;  // as it may be sent; may be empty
+  std::vector<std::string> command;  // shortened to what the daemon accepts; may be empty
   bool take_over = false;
   bool quiet = false;               // print nothing while waiting
   std::optional<LeaseId> inside{};  // the lease of the calling shell
@@ -40,7 +40,7 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
 // Prints the reason; returns the exit status, which is `otherwise` if there is no better one.
 int shown_without_lease(const NoLease& why, int otherwise);
 
-// Zero seconds, which have no signal, remove a warning.
+// Sets the warning of `call`. A warning of zero seconds removes the warning, and has no signal.
 template <class Call>
 void set_warning(Call& call, const EndWarning& warning) {
   call.warn_seconds = static_cast<int>(warning.before.count());
@@ -50,7 +50,7 @@ void set_warning(Call& call, const EndWarning& warning) {
 // The request for these wishes, as sent to the daemon.
 proto::LeaseRequest lease_request(const LeaseWishes& wishes, const char* kind);
 
-// The question whether `obtain` would be refused, however long it waits.
+// The call that asks whether obtain() would be refused even if it waited forever.
 proto::CheckRequest check_request(const LeaseWishes& wishes);
 
 // As much of a note as the protocol accepts, cut between characters, with a message if cut; `what`:

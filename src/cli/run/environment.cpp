@@ -39,7 +39,8 @@ struct Inherited {
 
 Inherited split(const char* const* inherited) {
   Inherited out;
-  // If the shell is in no lease, the library of a site with automatic leases stays preloaded.
+  // If the shell is not in a lease, a preloaded libgpurota is that of a site with automatic leases,
+  // and stays.
   const bool in_lease = find_variable(inherited, GPUROTA_ENV_LEASE).has_value();
   for (; inherited != nullptr && *inherited != nullptr; ++inherited) {
     const std::string_view entry = *inherited;

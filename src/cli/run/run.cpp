@@ -38,9 +38,10 @@ namespace {
 
 // The time to end other processes of the lease; the daemon's own grace is shorter.
 constexpr std::chrono::milliseconds kEndTakes{10000};
-// The daemon reports a lease's end at the moment at which it ends the processes.
+// Short, because the daemon reports the end of a lease at the moment at which it ends the
+// processes.
 constexpr std::chrono::milliseconds kEndPatience{200};
-// A restart takes a second or two.
+// Long enough for a restart of the daemon, which takes a second or two.
 constexpr std::chrono::seconds kComeback{20};
 constexpr std::chrono::milliseconds kStartAgain{100};
 
@@ -55,7 +56,7 @@ struct Under {
   std::optional<std::chrono::seconds> lasts;  // the command's own limit, if it has one
   bool shared = false;                        // the lease continues without the command
   std::string said{};                         // text to print when the command starts; empty: none
-  // At the latest when the daemon begins to count.
+  // The time from which the command's limit counts here; not later than the daemon's own time.
   LeaseWatch::Clock::time_point begun = LeaseWatch::Clock::now();
 };
 
@@ -136,14 +137,14 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   }
   if (context.verbose && !watch.ended()) complain("the command has ended; ending its lease");
   supervisor.wait_for_lease(kEndTakes);
-  // A daemon that has forgotten the lease may have ended it with the command, whose end it saw
-  // first.
+  // If the daemon does not know the lease any more, the daemon may have seen the end of the command
+  // before we did, and ended the lease for that reason.
   const bool lost = watch.ended() && *watch.ended() != proto::Ended::kFinished;
   if (!lost || (watch.forgotten() && !supervisor.lease_ended_first())) {
     say_what_is_left(context, prepared.command.arguments, watch.left_behind(), status);
     return exit_as(status);
   }
-  // We may see the end of the command before the end of the lease, which caused it.
+  // The end of the lease may have ended the command although we saw the end of the command first.
   if (!supervisor.lease_ended_first()) complain(watch.end_text());
   const bool timed_out = !under.shared && watch.ended() == proto::Ended::kExpired;
   return timed_out ? kExitTimedOut : kExitLeaseLost;

@@ -74,7 +74,7 @@ void Signals::stop_self(int signal) const {
 }
 
 bool is_descendant(pid_t pid, pid_t ancestor) {
-  constexpr int kDeepest = 1000;  // no endless loop: the tree may change meanwhile
+  constexpr int kDeepest = 1000;  // bounds the loop: the tree may change meanwhile
   for (int depth = 0; pid > 1 && depth < kDeepest; ++depth) {
     if (pid == ancestor) return true;
     pid = parent_of(pid);

@@ -53,8 +53,8 @@ void Supervisor::on_signals() {
     if (info->ssi_signo == SIGCHLD) {
       children = true;
     } else if (status_) {
-      // The command has ended already. A signal from the terminal counts, too: somebody wants to
-      // finish.
+      // The command has ended already. A signal from the terminal counts, too: the user wants this
+      // process to end.
       const bool harmless = info->ssi_signo == SIGWINCH || info->ssi_signo == SIGCONT ||
                             info->ssi_signo == SIGURG || info->ssi_signo == SIGPIPE;
       interrupted_ = interrupted_ || !harmless;

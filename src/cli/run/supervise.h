@@ -18,10 +18,10 @@ class Supervisor {
 
   // Returns the wait status when the command has ended.
   int wait_for_command();
-  // Then waits until the daemon reports the end of the lease, whose other processes are being
-  // ended. Waits at most `patience`, and not after a signal to us. Without a daemon it does not
-  // wait, unless the command was ended by the daemon's signals: then the daemon is probably just
-  // restarting, and will report the reason.
+  // Call after wait_for_command(). Waits until the daemon reports the end of the lease, whose other
+  // processes are being ended. Waits at most `patience`, and not after a signal to us. Without a
+  // daemon it does not wait, unless the command was ended by the daemon's signals: then the daemon
+  // is probably just restarting, and will report the reason.
   void wait_for_lease(std::chrono::milliseconds patience);
   // Whether the lease was seen to end while the command still ran.
   bool lease_ended_first() const { return told_; }

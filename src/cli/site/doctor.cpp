@@ -160,7 +160,7 @@ void add_kubernetes(std::vector<Check>& checks, const DoctorOptions& options,
   }
 }
 
-// A user who may not read the files need not see them.
+// Whether the user may read the configuration files; if not, doctor does not check them.
 bool may_read(const config::Loaded& loaded, const std::string& file) {
   if (::access(file.c_str(), R_OK) != 0 && errno == EACCES) return false;
   const std::string folder = config::drop_in_folder(file);

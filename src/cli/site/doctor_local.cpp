@@ -160,8 +160,8 @@ std::optional<std::string> parse_stale_library(std::string_view maps) {
     maps.remove_prefix(std::min(end + 1, maps.size()));
     if (!line.ends_with(kDeleted)) continue;
     line.remove_suffix(kDeleted.size());
-    // A file that is being replaced has another name for a moment; a file that a rename removed
-    // keeps its own.
+    // A library that a rename has removed is listed under its own name. A library that is being
+    // replaced is listed under a temporary name for a moment, and does not count.
     const std::size_t begin = line.find('/');
     if (begin != line.npos && line.ends_with(kLibrary)) return std::string(line.substr(begin));
   }

@@ -15,8 +15,8 @@ struct MainFile {
   bool required = false;
 };
 
-// The named file; else the daemon's, from the daemon if it is running. Only the usual file may be
-// missing.
+// The named file; else the file that the running daemon reports; else the usual file. Only the
+// usual file may be missing.
 MainFile find_main_file(const Context& context, const std::optional<std::string>& named = {});
 
 // Users and groups that a configuration names and the machine does not know. May take as long as a

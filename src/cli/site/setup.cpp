@@ -139,7 +139,8 @@ bool run_systemctl() {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// A running daemon reads the configuration; else systemd, where it can, starts one.
+// Makes a running daemon read the configuration. If none runs, systemd starts one, if this machine
+// and this user allow it.
 int take_over(const Context& context, const SetupOptions& options) {
   if (options.no_start) return kExitOk;
   if (context.connect()) return reload(context, {});

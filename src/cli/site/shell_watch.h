@@ -1,6 +1,6 @@
-// Reports on the terminal of a shell with the variables of a reservation (`eval "$(gpurota
-// reserve)"`) what happens to the reservation, and once when it is over: nothing else of gpurota
-// runs in such a shell.
+// For a shell with the variables of a reservation (`eval "$(gpurota reserve)"`), in which nothing
+// else of gpurota runs: reports on the terminal what happens to the reservation, and once that it
+// is over.
 #pragma once
 
 #include "base/ids.h"

@@ -44,7 +44,7 @@ bool is_loopback(std::string_view authority) {
          authority.starts_with("[::1]");
 }
 
-// For a user at another machine, who cannot reach a page on a loopback address.
+// How a user who came by ssh can open the page: only this machine can reach a loopback address.
 std::string ssh_hint(std::string_view url) {
   const std::string_view authority = authority_of(url);
   const std::size_t colon = authority.rfind(':');

@@ -16,7 +16,7 @@ namespace {
 using Row = std::vector<Cell>;
 using Found = std::vector<proto::FoundProcess>;
 
-// Less room than this gets no row.
+// Less available memory than this gets no row.
 constexpr Bytes kLeastRoom = mib(256);
 constexpr std::size_t kLongestCommand = 120;
 constexpr std::size_t kFirmName = 32;  // longest account name of useradd(8)

@@ -15,7 +15,8 @@ namespace gpurota::cli {
 // Prints all of it to stdout. kIo if that fails (a full disk; a closed pipe ends the process).
 Result<void> print(std::string_view text);
 // Waits until `fd` is readable (-1: no descriptor), the time is over (-1: no limit), or a signal
-// comes. False, at once: the reader of stdout has gone, and the command should end silently.
+// comes. Returns false at once if the reader of stdout has gone: the command should then end
+// silently.
 bool wait_while_read(int fd, int milliseconds);
 // Prints "gpurota: message" on stderr. Never fails, and never blocks for long.
 void complain(std::string_view message);

@@ -26,9 +26,9 @@ struct Column {
 
 // How text is laid out for the terminal or file that stdout is.
 struct Layout {
-  std::size_t width = 0;  // of the terminal; 0: lines may be as long as they are
+  std::size_t width = 0;  // of the terminal; 0: lines are not shortened
   bool colour = false;
-  bool ascii = false;  // nothing else can be shown
+  bool ascii = false;  // the terminal shows only ASCII
 };
 
 class Table {

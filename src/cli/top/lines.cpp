@@ -73,7 +73,7 @@ void draw_memory(Grid& grid, std::size_t x, std::size_t y, std::size_t columns,
             {use.promised, "░", Tone::kSlice}});
 }
 
-// The widths in a GPU's line, from the width that is left for the bars.
+// The widths of the bars in a GPU's line, as parts of the width that is left for them.
 struct Bars {
   std::size_t memory, load, spark;
 };
@@ -88,8 +88,9 @@ Bars bars_for(std::size_t left) {
   return bars;
 }
 
-// Draws the load, and after it the remarks about the GPU; the graph gets the remaining room.
-// `history` is empty, or unknown at its end, for a GPU that reports no load.
+// Draws the load of the GPU, its graph, and the remarks about the GPU at the end of the line. The
+// graph gets the room that the remarks leave. `history` is empty, or unknown at its end, for a GPU
+// that reports no load.
 void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const std::string& note,
                const std::vector<int>& history) {
   const int percent = history.empty() ? -1 : history.back();

@@ -8,7 +8,8 @@
 namespace gpurota::cli::topview {
 namespace {
 
-// Keys wait for the answer. A slower daemon is shown as not answering, and then keys wait less.
+// The longest wait for an answer, in which keys are not handled. A slower daemon is shown as not
+// answering, and the next calls wait only for kPatienceInTrouble.
 constexpr client::milliseconds kPatienceToAsk{2000};
 constexpr client::milliseconds kPatienceInTrouble{300};
 // Long enough for the answer to a change: only the answer tells whether the change happened.

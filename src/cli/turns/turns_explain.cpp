@@ -33,7 +33,7 @@ std::string waiting_line(const proto::TurnGpu& gpu, const proto::TurnLease& leas
     text += fmt::format(" (pid {}: 'kill -CONT {}' resumes it)", *lease.pid, *lease.pid);
   if (lease.position == 1) text += ", and is next";
   if (lease.position > 1) text += fmt::format(", {} are ahead of it", lease.position - 1);
-  const bool held_up = lease.position == 0 && lease.behind;  // a process cannot answer
+  const bool held_up = lease.position == 0 && lease.behind;  // by a process that cannot answer
   if (lease.behind)
     text += (held_up ? "; it belongs to " : "; the turn is held by ") + name_of(gpu, *lease.behind);
   if (lease.earliest) {

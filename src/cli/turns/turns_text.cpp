@@ -136,7 +136,8 @@ std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
   return text;
 }
 
-// Less than this says what a switch costs beside moving, not how fast memory moves.
+// If a switch moved less than this, its duration mostly shows its other costs, not the speed of
+// moving.
 constexpr Bytes kLeastForSpeed = mib(256);
 
 }  // namespace
