@@ -16,8 +16,8 @@ Result<void> SteadyStore::change(Call call, const Arguments&... arguments) {
   return {};
 }
 
-// While only the worker may use the database, next() returns the id that the database itself will
-// give afterwards.
+// While only the worker may use the database, next() returns the number after `last` as the id. The
+// database gives the same id later, when the kept call is made.
 template <class Id, class... Arguments>
 Result<Id> SteadyStore::next(std::uint64_t& last, Result<Id> (SqliteStore::*call)(Arguments...),
                              Arguments... arguments) {

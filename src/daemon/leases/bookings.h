@@ -101,8 +101,8 @@ class Bookings final {
   // False: there is no booking of this number.
   bool cancel(RequestId id, const std::string& why, const Author& by);
 
-  // The leases that leave if the booking is used: now, or at its beginning, as far as they are
-  // known.
+  // The leases that leave if the booking is used, as far as they are known. If the booking's time
+  // has come, the use begins now; otherwise the use begins at the booked time.
   std::vector<LeaseId> leaving_for(const BookingEntry& entry) const;
   // A lease has changed: a booking in trouble may wait for that, or the lease may have to leave for
   // a booking.

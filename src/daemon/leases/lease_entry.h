@@ -25,7 +25,7 @@ enum class EndCause { kFinished, kReleased, kLost, kExpired, kBooking };
 // that the user gives.
 struct Author {
   uid_t uid = 0;
-  std::string reason{};  // foreign bytes; empty: none was given
+  std::string reason{};  // untrusted bytes; empty: none was given
 };
 
 // A command that runs under a reservation (lease_commands.h).
@@ -63,7 +63,7 @@ struct LeaseEntry {
   std::map<pid_t, LeaseCommand> commands;  // under a reservation, by pid of the first process
   std::string ticket;                    // of the request for this lease; empty: no request waited
   std::optional<RequestId> booking;      // the booking that became this lease
-  std::optional<WallTime> unused_since;  // when its booking began; empty: it is used
+  std::optional<WallTime> unused_since;  // when its booking began; empty: used, or not booked
   std::optional<EndCause> cause;         // set while ending
   std::string reason;                    // for people
   // The user who made the change that is being published; of a lease that ends, the user who ended

@@ -1,8 +1,8 @@
 // Keeps the bookings of the last days that have begun, because they count for the bounds of
 // lease/booking_bounds.h. State thread only.
 //
-// A booking counts until its lease is gone, at most as long as it was booked. Bookings that are
-// stored in the history outlive a restart.
+// A booking counts until its lease is gone or its booked time is over, whichever comes first.
+// Bookings that are stored in the history outlive a restart.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

@@ -19,7 +19,7 @@ struct Notice {
   std::optional<LeaseId> lease{};
   std::vector<std::string> gpus{};  // names for people: "0", "0:1"
   std::string text{};               // one sentence, safe to show on a terminal
-  std::string reason{};             // bytes from a user: the reason given; empty: none
+  std::string reason{};             // the reason that a user gave; untrusted bytes; empty: none
   std::optional<uid_t> by{};        // who acted
 };
 

@@ -26,7 +26,7 @@ struct JobEntry : Supervised {
   bool adopted = false;            // an earlier daemon started the run
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why the run got no lease
-  bool refusal_may_pass = false;   // the refusal may pass without a change of the job
+  bool refusal_may_pass = false;   // the same job may be able to start later
   ports::EventLoop::SourcePtr timer{};
   WallTime next_time{};               // of the timer
   std::optional<jobs::Phase> told{};  // the end that the owner was notified of

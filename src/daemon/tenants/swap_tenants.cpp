@@ -415,7 +415,8 @@ void SwapTenants::on_death(pid_t pid) {
   for (const auto& [id, tenant] : tenants_) {
     if (tenant->pid() == pid && !tenant->dead) ids.push_back(id);
   }
-  // Turns may know the process by an earlier connection, so each of its connections is handled.
+  // Each connection of the process is handled, because the turns may know the process under the
+  // TenantId of an earlier connection.
   for (const TenantId id : ids) {
     Tenant& tenant = *tenants_.at(id);
     if (!tenant.here) {

@@ -54,8 +54,8 @@ void LibraryReader::take(pid_t pid, std::uint64_t start_ticks,
 watch::Library LibraryReader::judge(const sys::ProcessImage& image, bool in_lease,
                                     bool asks) const {
   if (image.page) return watch::Library::kAway;
-  // A process without the driver's library is another process than the driver lists, or uses the
-  // driver without that library.
+  // If the process has not loaded libcuda.so, the pid from NVML may be that of another process, or
+  // the process uses the driver without libcuda.so.
   if (!image.library || !image.driver) return watch::Library::kAbsent;
   // The process has overwritten its environment: assume the variables that its parents in this
   // lease had.

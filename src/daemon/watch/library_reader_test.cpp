@@ -1,5 +1,5 @@
-// Processes whose /proc answers at once, late or never. Tests what is known of them, and that the
-// state thread never waits.
+// Tests LibraryReader with processes whose /proc answers at once, late or never: which state it
+// returns for each process, and that the state thread never waits.
 #include "daemon/watch/library_reader.h"
 
 #include "testing/fake_event_loop.h"

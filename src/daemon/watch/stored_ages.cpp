@@ -10,7 +10,7 @@ void StoredAges::restore(watch::Watcher& watcher, TimePoint now) {
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     for (const ports::StoredAge& row : parts_.states.of(gpu.info.uuid).ages) {
       const auto kind = watch::parse_finding_kind(row.finding);
-      // After a reboot no earlier process exists, but the lease of an unused GPU may.
+      // A reboot ends the processes of a finding, but not always the lease of an unused GPU.
       if (!kind || (*kind != watch::FindingKind::kUnused && row.boot_id != boot)) continue;
       watch::Age age{*kind, gpu.info.uuid, row.uid, row.lease};
       // If the clock was set back, `row.since` may be in the future: the age begins now instead.
