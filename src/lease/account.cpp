@@ -6,7 +6,7 @@ namespace gpurota::lease {
 namespace {
 
 // If a grant of all that a tenant wants would leave less than this, the tenant gets only what it
-// needs: its slack would soon have to be recalled.
+// needs, because the rest of the grant would soon have to be recalled.
 constexpr Bytes kPlenty = mib(512);
 
 }  // namespace

@@ -101,8 +101,8 @@ class FairLab {
       return goes_before(claim_of(a, all), claim_of(b, all));
     });
     // Requests that have waited for kLongestWait are served in the order of their arrival, and the
-    // first of them is protected. A request starts at the latest when all leases have ended that
-    // ran when it became the first.
+    // first of them is protected. A request that has become the first waits at most until all
+    // leases that ran at that time have ended.
     int ahead = 0;
     for (Wish& wish : wishes_) {
       if (now_ - wish.since < kLongestWait) break;

@@ -41,8 +41,9 @@ void GpuPlan::add_turns() {
     largest = std::max(largest, *use.share.bytes);
     turns.push_back(use);
   }
-  // Memory that the other swap leases cannot move must fit beside the largest swap lease and, after
-  // its end, beside the next largest. Each swap lease is therefore counted with this memory added.
+  // `beside`: the memory that swap leases, other than the largest, cannot move. The GPU must have
+  // room for this memory beside the largest swap lease, and beside the next largest once the
+  // largest has ended. Each swap lease is therefore counted with this memory added.
   const Bytes beside = room_->swap_needed - largest;
   if (beside.is_zero()) return;
   for (GpuTimeline::Use& use : turns) {

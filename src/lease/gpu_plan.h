@@ -50,14 +50,14 @@ class GpuPlan {
   // memory.
   bool fits_beside(const Request& request, WallTime until, Bytes stays) const;
   // The most that other uses take at one time within [from, until), with bookings as in fits();
-  // nothing: the whole GPU is taken.
+  // nullopt: somebody has the whole GPU.
   std::optional<Bytes> taken(const Request& request, WallTime from, WallTime until,
                              Against against) const;
   // As taken(), of slices alone.
   Bytes slices(const Request& request, WallTime from, WallTime until, Against against) const;
   // From when on the request could have its share forever; kNever: unknown.
   WallTime free_from(const Request& request) const;
-  // Until when the request could have its share from now on; nothing: not now.
+  // Until when the request could have its share from now on; nullopt: not now.
   std::optional<WallTime> free_until(const Request& request, Against against) const;
   // The largest size with which fits() would accept this request from now until `until`; zero:
   // none.

@@ -10,7 +10,7 @@
 
 namespace gpurota::lease {
 
-// The end of a use without a known end.
+// The `until` of a use whose end is unknown.
 constexpr WallTime kNever = WallTime::max();
 
 class GpuTimeline {
@@ -68,7 +68,7 @@ class GpuTimeline {
   // `endless`: the share has no end either. Cheap.
   bool may_fit(const Share& share, WallTime now, bool endless, Against against,
                Bytes capacity) const;
-  // The most that is taken at once within [from, until); nothing if somebody has the whole GPU.
+  // The most that is taken at once within [from, until); nullopt: somebody has the whole GPU.
   std::optional<Bytes> taken(WallTime from, WallTime until, Against against) const;
   // The most that slices alone take at once within [from, until).
   Bytes slices(WallTime from, WallTime until, Against against) const;

@@ -34,7 +34,7 @@ constexpr std::chrono::hours kProtectedFor{24};
 // The facts about keeping in one decision.
 struct KeepingFacts {
   std::vector<RequestId> blocked;            // requests that would start if nobody else waited
-  std::vector<GpuUuid> kept;                 // planned GPUs on which the blocked would start
+  std::vector<GpuUuid> kept;                 // planned GPUs on which blocked requests would start
   std::map<GpuUuid, RequestId> planned_for;  // GPUs with a plan: the first request there
   std::optional<RequestId> protected_request;
   bool operator==(const KeepingFacts&) const = default;

@@ -52,7 +52,7 @@ struct PlacementRequest {
   std::optional<SizeSpec> memory;  // empty: exclusive; with swap: all that a turn can have
   std::optional<SizeSpec> soft_limit;
   std::vector<GpuUuid> preferred{};  // what the user had last: used first, if whole and free
-  // Use without a lease counts above this; empty: above the site's threshold.
+  // Use without a lease does not count up to this amount; empty: up to the site's threshold.
   std::optional<Bytes> threshold{};
   std::optional<uid_t> take_over{};  // use without a lease by this user is no obstacle
   bool swap = false;                 // takes turns with other swap leases

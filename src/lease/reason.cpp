@@ -11,7 +11,7 @@
 namespace gpurota::lease {
 namespace {
 
-// The end of a lease, where the sentence has a place for it.
+// The time at which the lease in the way ends; empty: unknown, or the lease is already ending.
 std::optional<WallTime> known_end(const NextFree& next) {
   return next.ending ? std::nullopt : next.at;
 }

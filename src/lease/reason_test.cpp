@@ -460,7 +460,7 @@ TEST(Remedy, NamesTheOptions) {
             "768M or with --gpus 2");
 }
 
-// A request that follows the remedy starts.
+// If the user follows the remedy, the request starts.
 TEST(Remedy, FitsBeforeABookingThatBeginsTooSoon) {
   Site site(8);
   site.book({0, 1, 2, 3, 4, 5, 6, 7}, 40min, 60min);

@@ -12,9 +12,9 @@
 // No plan uses a GPU that is broken or draining, and no plan for whole GPUs uses a GPU in
 // unreserved use. A request that needs such a GPU waits, but holds nothing meanwhile. Fillers leave
 // when another request needs their GPU, so plans of others ignore them. Fillers themselves take
-// idle GPUs, held or not. A filler has its GPU to itself, whatever its limit is. If it can be moved
-// to host memory, it is moved for requests that fit beside what stays. For other requests, and for
-// those that want the whole GPU, it ends.
+// idle GPUs, held or not. A filler has its GPU to itself, whatever its limit is. If a filler can be
+// moved to host memory, it is moved for a request that fits beside what stays on the GPU. If the
+// request does not fit there, or wants the whole GPU, the filler ends.
 //
 // A booking is a promise. A request with a stated end starts if it ends before the booking begins.
 // A request without a stated end starts if nothing is booked there for `unbooked_for`, and its
@@ -102,12 +102,12 @@ struct NextFree {
   std::string gpu;             // its name for people
   std::optional<WallTime> at;  // empty: unknown
   std::string user;
-  std::optional<LeaseId> lease;  // in the way; `behind` gets the GPU after this lease
+  std::optional<LeaseId> lease;  // the lease in the way; `behind` gets the GPU after it
   LeaseKind kind = LeaseKind::kRun;
   bool ending = false;
   std::optional<RequestId> behind;
   bool expired = false;
-  std::optional<RequestId> booking;  // the last one in the way, of `user`; `at` is its end
+  std::optional<RequestId> booking;  // the last booking in the way; `user` made it, `at` is its end
   bool operator==(const NextFree&) const = default;
 };
 

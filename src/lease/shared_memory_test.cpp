@@ -167,8 +167,9 @@ TEST_F(SharedMemoryTest, MemoryBeyondTheRecordLimitIsChargedInFull) {
   EXPECT_FALSE(book.join_shared(sibling, kGpu, SharedBook::kMostOfTenant + 1).is_counted);
 }
 
-// Drivers differ in which process they show imported memory for. The cost of the importer's context
-// is neither hidden by imports nor added to them.
+// Drivers show imported memory for the importer or for another process. With either driver, the
+// charge is the same: imported memory does not hide the cost of the importer's context, and does
+// not increase this cost.
 TEST_F(SharedMemoryTest, ImportedMemoryIsNotCountedAsAContext) {
   book.set_contexts(stranger, kGpu, 1, kStart);
   measure(stranger, LeaseId{2}, {mib(518), true, {}, kStart + 1s});

@@ -12,7 +12,7 @@ namespace gpurota::lease {
 // One change; everything else stays as requested.
 struct WayOut {
   enum class Kind {
-    kTime,       // ends after `lasts`: before anybody else needs the GPUs
+    kTime,       // a lease of `lasts`: ends before anybody else needs the GPUs
     kOtherGpus,  // other GPUs than the named ones
     kMemory,     // a slice, or a swap lease, of `memory`
     kSwap,       // takes turns
