@@ -55,10 +55,11 @@ Duration quantum_for(Duration cost, const Settings& settings);
 class Pauses {
  public:
   void add(Duration pause);
-  // How long a holder may be idle before its turn is given to another lease, if that costs `price`:
-  // the shortest time after which at least half of the pauses that had lasted so long lasted
-  // `price` longer. If there is no such time, the result is `price`, which costs at most twice the
-  // optimum (ski rental). Never less than Settings::idle_release.
+  // How long a holder may be idle before its turn is given to another lease. `price`: the time that
+  // giving the turn away costs. The result is the shortest time t below `price` that meets this
+  // condition: of the earlier pauses that lasted at least t, at least half lasted at least
+  // t + price. If no t meets the condition, the result is `price`: waiting that long costs at most
+  // twice the optimum (ski rental). The result is never less than Settings::idle_release.
   Duration before_release(Duration price, const Settings& settings) const;
 
  private:

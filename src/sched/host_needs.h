@@ -53,11 +53,11 @@ class LikelyToMove {
   std::vector<Gpu> gpus_;  // by slot
 };
 
-// Divides `whole` max-min fairly into one part for each of `needs`, in the same order. No part is
-// smaller than its need or an even part, whichever is less. The rest that smaller needs leave is
-// divided evenly among the larger ones. If `whole` exceeds all needs together, the excess is
-// divided evenly over all parts. The parts add up to `whole`, less at most a byte for each
-// (rounding).
+// Divides `whole` max-min fairly into one part for each of `needs`, in the same order. An even part
+// is `whole` divided by the number of needs. A need of at most an even part is met in full, and a
+// larger need gets at least an even part. The rest that small needs leave is divided evenly among
+// the larger needs. If `whole` exceeds all needs together, the excess is divided evenly over all
+// parts. The parts add up to `whole`, less at most a byte for each part (rounding).
 std::vector<Bytes> divide_by_need(Bytes whole, const std::vector<Bytes>& needs);
 
 }  // namespace gpurota::sched

@@ -87,8 +87,8 @@ class Residency {
   // By how much the capacity is too small for all memory of the leases to be resident at once.
   Bytes deficit(GpuSlot gpu) const;
   Bytes wanted(GpuSlot gpu) const;  // for all to be resident at once
-  // Memory that can never move: wired memory of all tenants, also if only admitted, and of
-  // outsiders.
+  // Memory that can never move: the memory of outsiders, and all wired memory of tenants. Wired
+  // growth that is admitted but has no room yet counts, too.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
   bool shared(GpuSlot gpu) const;                      // two leases or more have a tenant there

@@ -17,10 +17,11 @@ class ResidencyRules {
   // The most movable memory that check_growth() would admit for the lease now. Its programs see
   // this as free memory.
   Bytes available(LeaseId lease, GpuSlot gpu, Bytes limit) const;
-  // Whether `bytes` more may be in host memory for good, if the lease may have `most` there.
+  // Whether a tenant's request for `bytes` of host memory, to be kept there for good, may be
+  // granted. `most`: how much of such memory the tenant's lease may have for this GPU.
   GrowAnswer check_hosted(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes most) const;
-  // How much of a refused growth has to be in host memory so that the rest fits. Zero: no part
-  // would help.
+  // How much of a refused growth has to be in host memory so that the rest of the growth fits.
+  // `most` as in check_hosted(). Zero: no part would help.
   Bytes to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit, Bytes most) const;
   // Whether the largest lease and all wired memory fit this capacity, and host memory can hold the
   // rest.

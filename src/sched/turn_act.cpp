@@ -462,9 +462,9 @@ std::vector<TenantId> victims(const TurnTable& table, GpuSlot gpu, bool entering
   return tenants;
 }
 
-// Time without an order is not owed. But a tenant that gives back one order after another also owes
-// the time between two orders. At most kMostBetween counts each time, because in a longer time the
-// tenant may have had a turn.
+// Adds the time since the last order to the tenant's debt if the tenant did not carry out all of
+// the last order; else the time without an order adds nothing. At most kMostBetween is added,
+// because in a longer time the tenant may have had a turn.
 void begin_order(TurnTable& table, TenantId id, GpuSlot gpu) {
   constexpr Duration kMostBetween = std::chrono::minutes(1);
   MoveDebt& debt = table.tenants.at(id).moves[gpu];

@@ -116,9 +116,9 @@ Duration quantum(const TurnTable& table, const LeaseState& lease) {
   return set ? *set : quantum_for(turn_cost(table, lease), table.settings);
 }
 
-// A holder of higher priority takes the turn back at once, so giving it away costs moving there and
-// back. Among leases of equal priority, the turn comes back when it is due. Giving the turn away
-// early then costs only the part of a switch that the rest of the turn would have paid for.
+// A holder of higher priority takes the turn back at once, so giving the turn away costs moving
+// there and back. Any other holder gets the turn back only when it is due, and loses the rest of
+// the current turn. The price is the part of the switch that this rest would have paid for.
 Duration idle_before_release(const TurnTable& table, const LeaseState& holder,
                              const LeaseState& to) {
   const Duration cost = turn_cost(table, holder);
@@ -328,10 +328,11 @@ void choose_next(TurnTable& table) {
 }
 
 // Two leases may hold one GPU when turns begin there, or when one of them begins to use another
-// GPU. A lease that waits for memory continues, even if it has to leave: its kernels may be unable
-// to end before a thread of its program has that memory. If a leaving lease cannot leave before it
-// has its memory, the other leases that wait for memory leave, too: the first lease that drains
-// makes room for the others.
+// GPU. If a lease in kLeaving waits for memory, the holders that wait for no memory leave, too:
+// kernels of the waiting lease may be unable to end before a thread of its program has that memory.
+// If the leaving lease still waits after Settings::drain_patience, even the holders that wait for
+// memory leave: the first lease that drains makes room for the others. Of the holders that remain,
+// one stays, preferably one that waits for memory.
 void resolve_conflicts(TurnTable& table) {
   for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
     if (!table.gpus[i].contended) continue;

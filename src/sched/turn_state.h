@@ -23,7 +23,9 @@ struct PendingGrow {
   bool wired = false;
 };
 
-// The time that a tenant owes for orders to move memory on one GPU.
+// The debt of a tenant: how long the tenant has not carried out its orders to move memory on one
+// GPU. Memory that moves reduces the debt. The lease ends if the debt reaches
+// Settings::longest_drain.
 struct MoveDebt {
   Duration owed{};      // time with open orders since it last carried out a whole order
   bool partly = false;  // part of the order under way will not be carried out

@@ -90,8 +90,8 @@ void refuse_growth(TurnTable& table, LeaseState& lease) {
   table.changed = true;
 }
 
-// Reports only an excess that lasts: a context that takes more than was reserved for it is counted
-// before others have made room.
+// Reports only an excess that lasts. A short excess is normal: a context may take more memory than
+// was reserved for it, and this memory is counted before other leases have made room for it.
 void watch_excess_of(TurnTable& table, GpuSlot gpu) {
   constexpr Duration kLasts = std::chrono::seconds(2);
   GpuState& state = table.gpus[gpu.value];

@@ -17,8 +17,9 @@ struct Block {
 };
 using Blocks = std::list<Block>;
 
-// Cuts memory into blocks of at most a piece. A piece stands for 64 MiB, whatever its size; a 32nd
-// part of it stands for the 2 MiB that all allocations are rounded to.
+// Cuts memory into blocks of at most a piece. A simulated piece may have any size, and represents
+// the library's largest block (64 MiB). So 1/32 of a piece represents 2 MiB: all allocations are
+// rounded up to a multiple of that.
 class Cutter {
  public:
   Cutter(Bytes piece, Bytes bytes, Blocks* blocks)

@@ -162,8 +162,9 @@ class Progress : protected Movers {
     return sum;
   }
 
-  // Whether the growth takes room from others: now, or once memory that nobody asked for is free
-  // again.
+  // Whether another lease fits on the GPU now, but would not fit beside the growth. Also checks
+  // this for the time when the GPU has only the unmovable memory that leases have requested: all
+  // other unmovable memory may become free.
   bool takes_room(const Residency& before, const Grow& grow, LeaseId lease) const {
     const GpuSlot slot = *before.slot_of(grow.gpu);
     const Bytes capacity = before.capacity(slot);

@@ -129,9 +129,13 @@ TEST(TurnsSimulation, SeedsThatFoundBugsPass) {
   }
 }
 
-// The bugs: room was given back while more was coming, and counted as unused; less room than a
-// block was given while more was coming; a tenant got room while it still evicted; more evictions
-// were ordered than host memory has room for.
+// The bugs:
+// - A tenant gave back room while more room was on its way to that tenant, and the scheduler
+//   concluded that the tenant restores nothing.
+// - While room was on its way to a tenant, the tenant was given a further bit of room, too small
+//   for a block.
+// - A tenant was given room while memory of that tenant was still being evicted.
+// - More evictions were ordered than host memory has room for.
 TEST(TurnsSimulation, SeedsThatFoundBugsInBlocksPass) {
   if (testing::kSanitized) return;
   const std::pair<unsigned, double> found[] = {{2, 30}, {17, 600}, {761, 300}};
@@ -140,7 +144,8 @@ TEST(TurnsSimulation, SeedsThatFoundBugsInBlocksPass) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // The last bug: a lease that captured and a lease that allocated waited for each other.
+  // The plan with captures found one more bug: a lease that captured and a lease that allocated
+  // waited for each other.
   for (const Plan& plan :
        {random_plan_with_outsiders(36, 300), random_plan_with_captures(556, 300)}) {
     const Outcome outcome = simulate(plan);

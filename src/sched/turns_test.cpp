@@ -115,8 +115,8 @@ TEST_F(TurnsTest, PauseDuringWhichTheTurnEndsIsOnePause) {
   EXPECT_FALSE(holds(kLeaseA)) << "its pauses are long, and it need not wait to know that";
 }
 
-// One of three leases that move as much has unpinned host memory: only the turns of that lease are
-// longer.
+// Three leases move the same amount of memory, but the host memory of one lease is not pinned, so
+// that its memory moves more slowly. Only the turns of that lease are longer.
 TEST_F(TurnsTest, ALeaseWhoseMemoryMovesSlowlyHasLongerTurns) {
   restoring_takes = milliseconds(500);
   slow[kC] = milliseconds(1500);

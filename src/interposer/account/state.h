@@ -18,7 +18,9 @@ struct Slot {
   std::atomic<int64_t> headroom;  // granted and not charged; below 0 only in a pool settlement
   std::atomic<int64_t> granted;   // granted by the daemon, and not given back
   alignas(64) std::atomic<uint64_t> tickets, flights[64];  // Flight (memory/reserve.h); 0: free
-  std::atomic<uint32_t> asking, freed;  // refusals under way; changes when bytes are put back
+  // `asking`: how many refusals are under way. `freed` changes if bytes are put back meanwhile
+  // (class Refusal, memory/reserve.cpp).
+  std::atomic<uint32_t> asking, freed;
   std::atomic<uint64_t> allocations, refusals;
   std::atomic<uint64_t> imported;       // charged bytes of memory that another process made
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`

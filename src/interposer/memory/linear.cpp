@@ -94,8 +94,9 @@ CUresult allocate(uint64_t estimate, Call call) {
   if (answer != Answer::kYes) {
     const RelaxedCapture relaxed;
     GPUROTA_OWN(cuMemFree_v2)(relaxed, made.ptr);
-    // The bytes that were not reserved are taken first, because leave_blocks() does not credit a
-    // block that another allocation has entered meanwhile.
+    // First charge the bytes that could not be reserved, so that all entered blocks are charged.
+    // Then leave_blocks() credits the blocks, except a block that another allocation has entered
+    // meanwhile: the charge for that block is now the charge of the other allocation.
     put(place.slot, most - cost);
     leave_blocks(s, place.slot, made.ptr, made.size);
     return refuse(place.slot, estimate, answer);

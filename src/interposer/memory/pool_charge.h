@@ -34,8 +34,9 @@ bool may_serve(Pool& pool, uint64_t size);
 // Records that the pool could not serve `size` bytes.
 void was_in_pieces(Pool& pool, uint64_t size);
 
-// While an object lives, the pool may grow for the calling thread. Its growth is charged by the
-// settlement of that thread and by nobody else, and memory of graphs is not released.
+// While an object lives, the calling thread is inside the pool: the pool may grow for this thread.
+// While any thread is inside, only such threads charge the growth of the pool, each when it settles
+// its own call. If the pool is the memory of graphs, trim() does not begin to release it.
 class Inside {
  public:
   explicit Inside(Pool& pool) : pool_(pool) { pool_.inside.fetch_add(1); }
@@ -70,8 +71,9 @@ void credit_pool_allocation(State& s, const Allocation& allocation);
 // To be called before a pool is destroyed. Returns when no thread uses its handle any more, or
 // after a second.
 void begin_destroying(Pool& pool);
-// Credits a pool's charge if the pool and all its memory are gone. Called by any thread that may be
-// the last to use it: one that destroys it, frees its memory, or was inside.
+// Credits a pool's charge if the pool and all its memory are gone. A thread calls this after it has
+// destroyed the pool, freed memory of the pool, or left the inside (class Inside): each of these
+// threads may be the last to use the pool.
 void remove_if_gone(Pool& pool);
 
 }  // namespace gpurota::interposer

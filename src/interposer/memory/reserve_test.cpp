@@ -333,7 +333,7 @@ TEST_F(Reserve, RefusalIsNotFinalIfAFlightEndedMeanwhile) {
   Grantor grantor(0);
   grantor.before_no = [&] {
     if (grantor.questions > 1) return;
-    grantor.give(32 * kMiB);  // another thread's question returned it
+    grantor.give(32 * kMiB);  // as if another thread had returned them with its GROW
     state().slots[0].freed.fetch_add(1);
     other.end();
   };
@@ -388,7 +388,9 @@ TEST_F(Reserve, PageStopsShowingAnUnusedReserve) {
   EXPECT_EQ(page.used(), 32u << 20);
 }
 
-// Otherwise the daemon would not find the page unchanged while several threads allocate from pools.
+// The daemon lowers the measured overhead of a process only if the use that the page shows is the
+// same in several samples. So the page must not change while pools serve several threads from
+// memory that the pools have already.
 TEST_F(Reserve, PageIsUnchangedIfAPoolServesAnAllocation) {
   reset_fake_driver(128 * kMiB);
   const Page page(1 << 30);

@@ -10,9 +10,11 @@
 namespace gpurota::interposer {
 namespace {
 
-// Above what shells and select()-based programs use; below the usual limit of 1024.
+// The lowest number that a socket of ours may have: above the numbers that shells and
+// select()-based programs use, and below the usual limit of 1024.
 constexpr long kLowestDescriptor = 700;
-// Above the descriptors from kLowestDescriptor on, in the same table of 1024.
+// The lowest second number of a HeldSocket: well above kLowestDescriptor, where our sockets have
+// their first numbers, and still in the same descriptor table of 1024 entries.
 constexpr long kLowestHeld = 960;
 
 struct Remembered {

@@ -10,8 +10,9 @@
 
 namespace gpurota::interposer {
 
-// Asks for the memory as wired before it gives the memory back as movable. Between the two steps
-// the memory counts twice, so that it counts at every moment.
+// First asks the daemon for the same number of bytes as wired memory, then gives the bytes back as
+// movable memory. Between the two steps the memory counts twice. In the opposite order there would
+// be a moment when the memory does not count at all.
 CUresult swap_wire(State& s, int slot, uint64_t address) {
   SwapSpace& space = swap_of(s).devices[slot].space;
   SwapBacking backing{};

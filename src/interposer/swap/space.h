@@ -150,8 +150,8 @@ class SwapSpace {
   uint64_t resident_bytes() const { return resident_.load(std::memory_order_relaxed); }
   uint64_t hosted_bytes() const { return hosted_.load(std::memory_order_relaxed); }
   uint64_t out_bytes() const { return out_.load(std::memory_order_relaxed); }
-  // Memory freed while it was moved. The mover ends it, and the mover's caller calls ended() once
-  // the daemon has been told.
+  // Memory that the program freed while the mover was moving it. The mover ends this memory. Then
+  // the mover's caller tells the daemon, and after that calls ended().
   uint64_t ending_bytes() const { return ending_.load(); }
   void ended(uint64_t bytes) { ending_.fetch_sub(bytes); }
   // Physical memory that the driver would not take back: counted as resident for ever.

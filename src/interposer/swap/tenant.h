@@ -20,7 +20,7 @@
 
 namespace gpurota::interposer {
 
-inline constexpr uint32_t kSwapFences = 64;  // more than blocks are ever under way
+inline constexpr uint32_t kSwapFences = 64;  // events; the mover moves fewer blocks at a time
 inline constexpr uint32_t kSwapAsks = 512;
 
 // The hashing kernel in a context of the program's (hasher.h).

@@ -37,8 +37,8 @@ constexpr uint64_t kPinnedStep = uint64_t{256} << 20;
 // are wrong.
 constexpr int64_t kWrongBooksMs = 2000;
 
-// Counts the submissions that wait at the gate for GPUs on which nothing is in flight. Work on
-// another GPU may wait for such submissions, and they do not add to that work.
+// Counts the submissions that wait at the gate for GPUs on which nothing is in flight. Work in
+// flight on another GPU may wait for such a submission. The submission adds no work on that GPU.
 uint32_t count_ready(const Worker& w, uint32_t waiting) {
   uint32_t ready = 0;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
