@@ -38,8 +38,9 @@ class ControlGroups {
   // with the same pid may be in the group.
   virtual void enter(const std::string& group, pid_t pid,
                      std::function<void(const Result<void>&)> done) = 0;
-  // From now on the group's processes can open only those devices of each fence that are in its
-  // `open`; devices without a fence are not restricted. Without fences, gpurota restricts nothing.
+  // From now on the group's processes can open a device in the range of a fence only if the fence's
+  // `open` lists the device. Other devices are not restricted. If there are no fences, gpurota
+  // restricts nothing.
   // Files that are open stay open. The fence lasts as long as the group, also without the daemon.
   // Errors as of sys::set_device_program(); kGone: the group is gone.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;

@@ -18,7 +18,7 @@ class Durability {
  public:
   struct News {
     std::uint64_t upto = 0;      // the changes up to and including this number
-    std::optional<Error> error;  // empty: the disk has them; else it may lack them
+    std::optional<Error> error;  // the disk may lack these changes; empty: the disk has them
   };
 
   virtual ~Durability() = default;

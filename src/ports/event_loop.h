@@ -16,8 +16,9 @@
 
 namespace gpurota::ports {
 
-// The loop does not notice when the wall clock is set. A timer for a distant time of the wall clock
-// therefore runs after this long at the latest, and the time is compared again.
+// The loop does not notice when the wall clock is set. Code that waits for a time of the wall clock
+// therefore sets its timer to this duration at most. When the timer runs, that code compares the
+// wall clock with the time, and sets the timer again if the time has not come.
 inline constexpr Duration kLongestWallWait = std::chrono::minutes(1);
 
 // Classes of urgency: sources of a more urgent class are dispatched first.

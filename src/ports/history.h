@@ -55,9 +55,9 @@ struct StoredUsage {
   // Counted only while the driver reports the lease's load.
   std::uint64_t busy_ms = 0;
   std::uint64_t idle_ms = 0;
-  // For a row merged from several leases. `merged`: how many leases had this GPU. `merged_first`:
-  // how many of these leases this row counts in sums over all GPUs, where each lease counts in one
-  // row only.
+  // For a merged row; both are 0 in other rows. `merged`: the number of leases in the row, which
+  // all had this GPU. A lease with several GPUs is in several rows, but a sum over all GPUs must
+  // count each lease once. `merged_first`: the number of leases that such a sum counts in this row.
   std::uint64_t merged = 0;
   std::uint64_t merged_first = 0;
   bool operator==(const StoredUsage&) const = default;
@@ -75,8 +75,9 @@ struct UsageSum {
   bool operator==(const UsageSum&) const = default;
 };
 
-// Rows to be merged: about `most` rows, of this user's ended leases that follow `after`. Rows of
-// leases that began and ended in the same span of time become one for each GPU, kind and group.
+// The rows to merge: about `most` rows of this user's ended leases, from the first lease number
+// above `after` on. If leases began and ended in the same span of time, their rows become one row
+// for each GPU, kind and group.
 struct UsageMerge {
   uid_t uid = 0;
   WallTime::duration span{};
@@ -99,7 +100,9 @@ struct StoredPastBooking {
   uid_t uid = 0;
   WallTime from;
   WallTime until;
-  std::uint64_t gpu_millionths = 0;  // in millionths of a GPU: a slice counts as its part
+  // The booking's number of GPUs, in millionths. A slice or a MIG instance counts as a fraction of
+  // a GPU.
+  std::uint64_t gpu_millionths = 0;
   bool operator==(const StoredPastBooking&) const = default;
 };
 

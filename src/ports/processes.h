@@ -4,9 +4,10 @@
 // Called on the state thread; every call returns within microseconds to a few milliseconds,
 // whatever the processes do. So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps,
 // pagemap or mem. The kernel reads these files under the lock of the address space, or opens them
-// under the lock of execve (fs/proc/base.c, task_mmu.c). The lock of the address space is held
-// while a file of a slow file system is mapped. stat, status, children, comm (array.c), cgroup,
-// ns/user (namespaces.c) and the link exe (get_mm_exe_file, RCU) need neither lock.
+// under the lock of execve (fs/proc/base.c, task_mmu.c). A process that maps a file of a slow file
+// system holds the lock of its address space meanwhile. The kernel needs neither of the two locks
+// for stat, status, children, comm (array.c), cgroup, ns/user (namespaces.c) and the link exe
+// (get_mm_exe_file, RCU).
 #pragma once
 
 #include "base/bytes.h"
@@ -65,10 +66,10 @@ class Processes {
                                                 std::function<void()> callback) = 0;
 
   virtual Result<ProcessInfo> read_info(pid_t pid) = 0;  // kGone, kDenied (hidepid)
-  // The child that `parent` knows as `number`. If `parent` is in a pid namespace of its own, our
-  // pid of the child differs; then only the newest children of the parent's first thread are found.
-  // If `parent` is in our namespace, the result is `number`, whether that is a child or not. kGone:
-  // there is none.
+  // Our pid of the child that has the pid `number` in the pid namespace of `parent`. If `parent` is
+  // in our namespace, the result is `number`, whether that is a child or not. If `parent` is in a
+  // namespace of its own, only the newest children of the parent's first thread are searched.
+  // kGone: no such child was found.
   virtual Result<pid_t> child_called(const ProcessId& parent, pid_t number) = 0;
   // Whether the process cannot run: stopped by a signal or a debugger, or in a frozen control
   // group.
@@ -105,8 +106,8 @@ class Processes {
   virtual ControlGroups& cgroups() = 0;
 };
 
-// Whether the process still has its pid. If so, what was just read by that pid belongs to this
-// process.
+// Whether the process still has its pid. If so, everything that the caller has just read about this
+// pid belongs to this process.
 inline bool is_still(Processes& processes, const ProcessId& process) {
   const auto info = processes.read_info(process.pid);
   return info && info->id() == process;

@@ -22,7 +22,9 @@ struct ProgramEnd {
   int code = 0;            // exit code
   int signal = 0;          // that ended it
   bool timed_out = false;  // killed at its time limit
-  std::string complaint;   // the first line that it wrote to standard error, foreign bytes
+  // If `started`: the program's first line on standard error that is not empty. The line may have
+  // any bytes, and may be cut.
+  std::string complaint;
   Duration took{};
 
   bool is_good() const { return started && code == 0 && signal == 0 && !timed_out; }

@@ -33,7 +33,8 @@ struct StoredProgram {
   bool operator==(const StoredProgram&) const = default;
 };
 
-// An item of an array: stored once the item has begun, or if it must not begin.
+// An item of an array. An item has a stored row once the item has begun, or once the item has been
+// cancelled before its begin.
 struct StoredItem {
   std::int64_t index = 0;
   std::string state;    // as that of a job

@@ -1,4 +1,5 @@
-// State that outlives the daemon. SQLite in production (also `:memory:` in tests).
+// State that outlives the daemon. SQLite in production (also `:memory:` in tests). Foreign bytes
+// are text from users, which may have any bytes, not only UTF-8.
 //
 // Called on the state thread. Each call is one transaction. Once a call has returned success, a
 // kill -9 does not lose its change; ports/durability.h reports when the change survives a loss of
@@ -64,15 +65,17 @@ struct StoredLease {
   bool ending = false;
   std::optional<WallTime> ends{};  // its enforced end
   std::string as_name{};           // foreign bytes, kept exact
-  std::string ticket{};            // of the request it was made for; empty: none waited for it
+  std::string ticket{};            // of the request that became this lease; empty: it had none
   std::vector<StoredCommand> commands{};
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // zero: chosen by the cost of moving
   std::string name{};                                  // what its owner calls it; empty: nothing
-  std::optional<RequestId> booking{};                  // the booking it was before it began
-  std::optional<WallTime> unused_since{};              // when its booking began; empty: it is used
+  std::optional<RequestId> booking{};                  // the booking that became this lease
+  // For a lease that was a booking: when it began, as long as its user has not used it. Empty: the
+  // lease has been used, or was no booking.
+  std::optional<WallTime> unused_since{};
   EndWarning warning{};
-  std::optional<WallTime> leaves{};  // when it leaves for a booking, at the earliest
+  std::optional<WallTime> leaves{};  // the earliest time at which it has to leave for a booking
   bool warned = false;
   bool operator==(const StoredLease&) const = default;
 };
@@ -106,9 +109,12 @@ struct StoredRequest {
   // holder and no ticket.
   std::optional<WallTime> begins{};
   std::vector<GpuUuid> kept{};       // the GPUs that are kept for it
-  std::optional<WallTime> placed{};  // when `kept` was chosen; empty: with the booking
-  bool on_time = false;              // leases without a stated end leave when it begins
-  bool used = false;                 // its owner asked for it: leases without a stated end leave
+  std::optional<WallTime> placed{};  // when `kept` was chosen; empty: when the booking was made
+  // Leases without a stated end leave for a booking only if one of these is set. `on_time`: the
+  // leases leave when the booking begins. `used`: the owner has asked for the booking's GPUs, so
+  // the leases leave now.
+  bool on_time = false;
+  bool used = false;
   // For a request that waits: how long plans for other requests have kept it waiting, and how long
   // its own plan has been protected (lease/keeping.h).
   std::chrono::milliseconds blocked{};
@@ -148,7 +154,8 @@ struct StoredGpuState {
   std::string turns{};                                 // "auto", "on", "off"
   Bytes context_cost{};                                // memory of a context; zero: never measured
   std::string context_driver{};                        // the driver's version at that time
-  std::chrono::milliseconds kept{};  // how long plans have kept requests from it (keeping.h)
+  // For how long plans have kept this GPU from requests that could start on it (lease/keeping.h).
+  std::chrono::milliseconds kept{};
   std::vector<StoredAge> ages{};
   std::optional<StoredBaseline> baseline{};  // empty: never measured
   bool operator==(const StoredGpuState&) const = default;

@@ -35,7 +35,7 @@ struct LeaseWishes {
   std::optional<std::string> as_name;
   std::optional<std::string> name;  // its name; checked
   bool swap = false;                // in turns with others
-  bool oversize = false;            // memory without room on the GPU stays in host memory
+  bool oversize = false;            // memory that does not fit on the GPU is in host memory
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
   std::optional<EndWarning> warning;

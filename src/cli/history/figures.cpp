@@ -25,8 +25,9 @@ constexpr auto kKept =
     std::to_array<std::chrono::minutes>({std::chrono::hours(24 * 90), std::chrono::minutes(15)});
 constexpr std::int64_t kMostPoints = 1000;  // per series, from the daemon
 
-// Assumes no block characters on the console, whose fonts lack blocks of different heights, and on
-// a terminal without a name, about which nothing is known.
+// Whether the terminal can probably show blocks of different heights. False for the Linux console,
+// because its fonts lack such blocks. False also if TERM is empty or "dumb", which tells nothing
+// about the terminal.
 bool has_block_characters() {
   const char* const name = std::getenv("TERM");
   const std::string_view term = name == nullptr ? "" : name;

@@ -48,8 +48,8 @@ class EndWaiter {
   }
 
  private:
-  // `first`: the first time that all jobs are asked for. A job that is not found then is a mistake
-  // of the caller; later it has been removed.
+  // `first`: all jobs are asked for, for the first time. If a job is not found the first time, the
+  // caller has made a mistake. If a job is not found later, the job has been removed since.
   Result<void> ask(bool first) {
     if (const auto reached = reach(); !reached) {
       if (first) return reached;

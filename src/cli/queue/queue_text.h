@@ -29,9 +29,11 @@ std::string queue_text(const proto::ListRequests::Reply& reply, const Layout& la
 std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hosts,
                              const Layout& layout, WallTime now);
 
+// The subject to explain: a waiting request or a booking (`request`), or a lease. If both are
+// empty: all requests, bookings and leases of `uid`.
 struct Explanation {
   std::optional<RequestId> request;
-  std::optional<LeaseId> lease;  // neither: all that `uid` waits for and has
+  std::optional<LeaseId> lease;
   uid_t uid = 0;
 };
 // Only what the question is about: its requests, leases, and the GPUs where they take turns.

@@ -127,8 +127,8 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
     return kExitTimedOut;
   }
   if (under.shared) {
-    // The end of the lease may have ended the command; the message may arrive just after the
-    // command's end.
+    // If a signal ended the command, the end of the lease may be the cause. The daemon's message
+    // about the lease may arrive just after the command's end.
     if (WIFSIGNALED(status) && !watch.ending()) supervisor.wait_for_lease(kEndPatience);
     if (!watch.ending() && !watch.ended()) {
       say_what_is_left(context, prepared.command.arguments, std::nullopt, status);
@@ -144,7 +144,8 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
     say_what_is_left(context, prepared.command.arguments, watch.left_behind(), status);
     return exit_as(status);
   }
-  // The end of the lease may have ended the command although we saw the end of the command first.
+  // If we saw the command end first, the user has not been told yet that the lease has ended. The
+  // end of the lease may still be what ended the command.
   if (!supervisor.lease_ended_first()) complain(watch.end_text());
   const bool timed_out = !under.shared && watch.ended() == proto::Ended::kExpired;
   return timed_out ? kExitTimedOut : kExitLeaseLost;

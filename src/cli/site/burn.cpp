@@ -24,7 +24,8 @@ int burn(const Context&, const BurnOptions& options) {
   argv.push_back(nullptr);
   const std::string path = beside_us(kProgram);
   if (!path.empty()) (void)::execv(path.c_str(), argv.data());
-  // The folder is another one if we were started through another program (a dynamic linker).
+  // Also search PATH: if another program (a dynamic linker) has loaded us, beside_us() gives the
+  // folder of that program, and not ours.
   (void)::execvp(kProgram, argv.data());
   const int error = errno;
   const std::string shown = display_text(path.empty() ? kProgram : path);

@@ -160,8 +160,9 @@ std::optional<std::string> parse_stale_library(std::string_view maps) {
     maps.remove_prefix(std::min(end + 1, maps.size()));
     if (!line.ends_with(kDeleted)) continue;
     line.remove_suffix(kDeleted.size());
-    // A library that a rename has removed is listed under its own name. A library that is being
-    // replaced is listed under a temporary name for a moment, and does not count.
+    // When a rename has put a new file in the place of a mapped library, the old library is still
+    // listed as libgpurota.so. During the replacement the old library is listed under a temporary
+    // name for a moment: such a line does not count.
     const std::size_t begin = line.find('/');
     if (begin != line.npos && line.ends_with(kLibrary)) return std::string(line.substr(begin));
   }

@@ -29,7 +29,9 @@ std::size_t width_of(const Columns& columns) {
   return width;
 }
 
-// The memory in use of a GPU, by the way it is held.
+// The memory of a GPU that is in use or promised, by the kind of lease that has it. `promised`: the
+// unused part of the limits of leases, except for swap leases and fillers. `foreign`: used without
+// a lease.
 struct Use {
   Bytes sliced, promised, turns, fillers, foreign;
 };

@@ -82,7 +82,7 @@ class MachineRows {
     head.about.gpu = gpu.uuid;
     head.cells = {state_cell(gpu.state), Cell{}};
     if (lines.front()[kLease].text.empty()) {
-      // The only line is the GPU's own.
+      // The first line is about the GPU itself, and not about a lease.
       head.cells[1] = lines.front()[kWhat];
       head.cells[1].text = display_text(head.cells[1].text);
       if (head.cells[1].text.empty() && !lines.front()[kFor].text.empty()) {

@@ -13,8 +13,9 @@ namespace gpurota::cli {
 std::string explain_turns(const proto::ListTurns::Reply& reply, LeaseId id, WallTime now);
 
 // How fast a lease's memory moves: "15 GiB of the 21 GiB that may have to move are pinned; last
-// switch 79 GiB/s". Empty: none of the lease's memory may have to move, and no known switch shows a
-// speed.
+// switch 79 GiB/s". The part about memory is left out if the lease has no memory that may have to
+// move. The part about the last switch is left out if none of the known switches shows a speed.
+// Empty: both parts are left out.
 std::string speed_text(const proto::TurnGpu& gpu, const proto::TurnLease& lease);
 
 std::string turns_text(const proto::ListTurns::Reply& reply, const Layout& layout, WallTime now);
