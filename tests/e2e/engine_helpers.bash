@@ -76,8 +76,8 @@ case_limit_of_all_processes() {
   wait_until all_have_ended
 }
 
-# case_our_numbers ENGINE NAME: NAME is a pattern for how `ps` names the container, which is called
-# web.
+# case_our_numbers ENGINE NAME: runs a container with the name web. NAME is a pattern for the name
+# or id that `gpurota ps` shows for this container.
 case_our_numbers() {
   MORE+=(--name web)
   in_background holder contained --memory 1G -- "$PROGRAM" hold 100

@@ -218,7 +218,8 @@ more_rounds() {
   wait_until says persistence 'refused nvidia1'
   more_rounds persistence
   lacks refused hostengine
-  # doctor counts the two openers from before strict access, and what they have just forked.
+  # doctor counts the two openers that began before strict access was in force, and the subshells
+  # that the openers have just forked.
   names_both() {
     gpurota doctor | grep -q '[2-6] processes without a lease had device files open before'
   }

@@ -274,8 +274,8 @@ done
 # Measures the effects of calls on captures. On another driver than the stored one, the .out file
 # lists the cells that differ.
 check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
-# A PyTorch program that adopts a lease is held to the lease's limit, and so are the programs that
-# it starts under another lease.
+# A PyTorch program that adopts a lease is held to the limit of that lease. A command that a program
+# runs under another lease is held to the limit of that other lease.
 python_module() {
   PATH=$dist/bin:$PATH PYTHONPATH=$dist/python python3 "$here/python_module.py"
 }

@@ -268,9 +268,9 @@ CASES = (memory_is_asked_about_in_captures, threads_of_cudnn, threads_of_cuspars
          threads_at_the_limit)
 
 
-# Cases that fail without gpurota, too. With cudaMallocAsync, PyTorch aborts in a destructor where
-# the driver refuses to free memory of a capture. cudaMallocAsync also cannot share memory, which
-# takes three minutes to fail.
+# Cases that fail without gpurota, too. With cudaMallocAsync, PyTorch aborts in a destructor when
+# the driver refuses to free memory of a capture. Memory of cudaMallocAsync cannot be shared between
+# processes either, and a case that shares such memory fails only after three minutes.
 NOT_BARE = {"async": ("memory_is_asked_about_in_captures", "graphs_of_compiled_code",
                       "processes_that_share")}
 

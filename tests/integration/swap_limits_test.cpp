@@ -236,8 +236,9 @@ TEST_F(SwapLimitsTest, ContextOfAReconnectedProgramIsCountedAsMeasured) {
   }
 }
 
-// Until it is measured, the memory of a context is reserved and not reported. The daemon must not
-// take that for memory that a liar reports as evicted.
+// Until the memory of a context is measured, this memory is reserved and not reported. To the
+// daemon, memory that a lying program reports as evicted looks the same. The daemon must not doubt
+// an honest program because of its context.
 TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsContext) {
   const LeaseId first = make_lease(), second = make_lease();
   Child holder({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(second.value),

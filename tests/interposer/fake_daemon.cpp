@@ -120,8 +120,8 @@ void FakeDaemon::serve() {
     std::vector<pollfd> polled = {{wake_read_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     {
       std::lock_guard lock(mutex_);
-      // Event sockets first: memory returned on one must be counted before questions on the other
-      // socket.
+      // Event sockets come before call sockets: memory that a tenant returns on its event socket
+      // must be counted before a question on a call socket is answered.
       for (auto& [fd, t] : tenants_) {
         if (t.event) polled.push_back({t.event.get(), POLLIN, 0});
       }

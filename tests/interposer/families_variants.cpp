@@ -250,8 +250,8 @@ DRIVER_CHECK(no_pool_is_uncounted_however_many_there_are) {
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// A handle that is obtained by address keeps memory that is no longer mapped, whatever the number
-// of the handle.
+// cuMemRetainAllocationHandle() returns a handle of the memory at an address. The handle keeps the
+// memory, even after the memory was unmapped. The number of the handle may be new or already known.
 DRIVER_CHECK(memory_is_charged_until_its_last_handle_is_released_wherever_that_came_from) {
   const WithContext with;
   constexpr std::size_t kSize = 64 * kMiB;

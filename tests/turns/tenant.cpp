@@ -141,7 +141,8 @@ class Tenant {
     if (left > 0 || failed) say({Kind::kEvicted, 0, 0, 0, 0, failed ? 1u : 0u, 0, left});
   }
 
-  // Returns granted memory that no block fits into, as the library does.
+  // Restores blocks into the granted `room`. The tenant gives room that is too small for another
+  // block back to the daemon, as the library does.
   void restore(std::uint64_t room) {
     const Moved moved = Mover(*space_, on_restored, this).restore(room);
     const std::uint64_t left = room - moved.bytes;
