@@ -16,12 +16,13 @@ import sys
 import driver_functions
 
 OUTCOMES = ("allowed", "refused", "invalidates")
-# Aims that belong to the capture. The legacy stream belongs to a capture only if a blocking stream
-# captures.
+# Targets of a call (the column `aim`) that belong to the capture. The legacy stream belongs to a
+# capture only if a blocking stream captures.
 OF_CAPTURE = re.compile(r"\b(capturing stream|joined stream|legacy stream|of the capture|stream "
                         r"joined by|stream that joined)\b")
 UNSUPPORTED = 900  # CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-# CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the call used the legacy stream, even if its aim names another
+# CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the call used the legacy stream, even if the column `aim` does
+# not name the legacy stream.
 IMPLICIT = 906
 
 Cell = collections.namedtuple("Cell",

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_layers import check_each  # noqa: E402
 
-MOST = 11  # the longest list that needs no names
+MOST = 11  # a longer list must name its values
 NOT_CODE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 # A literal (of a string only the quotes are left), a table's row, a constant or an enumerator.

@@ -99,13 +99,14 @@ ROOMS = {
                "control"],
     },
 }
-# Modules that any *_test.cpp or *_test.h may include besides those of its module.
+# Modules that every *_test.cpp and *_test.h may include, in addition to the modules that ALLOWED
+# gives to its module.
 FOR_TESTS = ["base", "abi", "core", "testing"]
 
 # A header that is expensive to include or belongs to one subsystem, and the modules whose .cpp
 # files may include it. Headers (.h) may not include it, because every file that includes them would
-# pay for it. NAME_internal.h is an exception: only .cpp files of its own folder, and of rooms that
-# may include its room, include it.
+# pay for it. The exception is a header NAME_internal.h, as only .cpp files may include that header:
+# the .cpp files of the header's folder, and those of rooms that may include the header's room.
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli", "containers", "kube", "web"]),
     (r"curl/.*", ["kube", "web"]),
@@ -194,7 +195,8 @@ def check_quoted(root, file, name):
         parts = path.split(os.sep)
         module = parts[1] if parts[0] == "src" else parts[0]
     else:
-        # A generated file: the include is "MODULE/NAME" as well, and so names the module.
+        # The file is generated. An include of it is also written "MODULE/NAME", so the first part
+        # is the module.
         module = name.split("/")[0]
         if module not in ALLOWED and module != "generated":
             return "'%s' is no file of the project: write it as \"module/file.h\"" % name

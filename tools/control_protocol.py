@@ -33,8 +33,8 @@ SCALARS = {"bool": ("bool", "false"), "int": ("int", "0"), "string": ("std::stri
            "uid": ("uid_t", "0"), "pid": ("pid_t", "0"), "Size": ("SizeSpec", "")}
 OF_STRING = ("time", "uuid", "lease_id", "request_id")
 OF_INT = ("amount", "count", "duration", "uid", "pid")
-# By the name of a field whose Varlink type is `int` or `string`: its type here. The first match
-# counts.
+# The name of a field may imply its type. For each of two Varlink types: patterns of a field's name,
+# and the type (a key of SCALARS) that the name implies. The first pattern that matches counts.
 BY_NAME = {"int": [(r".*_bytes", "amount"), (r"(.*_)?seconds|.*_ms|.*_us|microseconds", "duration"),
                    (r"uid", "uid"), (r"pids?", "pid")],
            "string": [(r"lease_ids?", "lease_id"), (r"request_id", "request_id"),

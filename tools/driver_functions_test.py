@@ -52,8 +52,11 @@ class DriverFunctions(unittest.TestCase):
         self.assertGreater(sum(row.use == "hook" for row in rows), 40)
 
     def test_the_oldest_driver_that_works_is_the_one_doctor_asks_for(self):
-        # Functions that an older driver may lack: the feature that needs them is newer as well, or
-        # NVML does their work.
+        # Older drivers may lack these functions, and libgpurota works without them. A driver
+        # without cuCtxFromGreenCtx has no green contexts, and a driver without
+        # cuMemGetDefaultMemPool has no default pool of managed memory. If a driver cannot tell the
+        # size of an array, libgpurota computes the most that the array can need. Without
+        # cuCtxRecordEvent, the work of a stream that was destroyed in a capture is not seen.
         optional = {"cuCtxFromGreenCtx", "cuCtxRecordEvent", "cuMemGetDefaultMemPool",
                     "cuArrayGetMemoryRequirements",
                     "cuMipmappedArrayGetMemoryRequirements"}
