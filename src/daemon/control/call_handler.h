@@ -84,7 +84,8 @@ class CallHandler {
   virtual void leave(RequestId request) = 0;
   // The message to a holder of a lease that has changed.
   virtual std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const = 0;
-  // The message that shows `message` to a holder of the lease. Empty: the lease is gone.
+  // The protocol message by which a holder of the lease is shown the text `message`. Empty: the
+  // lease is gone.
   virtual std::string notice(const Caller& caller, LeaseId lease,
                              const std::string& message) const = 0;
   // The message to a client that waits, after a change of its request.

@@ -53,8 +53,8 @@ class ControlMethods final : public CallHandler {
   // Passes the call to the first group that has the method, else to this class.
   template <class Method>
   Outcome answer(const Caller& caller, const Method& params);
-  // How many changes there were that no code reports with SharedAnswers::changed(), although shared
-  // answers show them.
+  // The number of changes that shared answers show, but that no code reports with
+  // SharedAnswers::changed().
   std::uint64_t changes() const;
   // The answer of `Method` with the result of `view`, or the kept text of an earlier answer.
   template <class Method, class View>

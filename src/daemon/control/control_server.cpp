@@ -29,8 +29,8 @@ bool is_read_only(const proto::Call& call) {
   return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
 }
 
-// The answer for a change that is in effect, and that can be lost only if the machine loses its
-// power.
+// The answer for a change that is in effect but may not be on the disk. The change is lost only if
+// the machine loses power.
 std::string not_durable(const Error& why) {
   return proto::error_json(
       proto::wire_error(Error(why).context("this was done, but may not be stored")));
@@ -317,7 +317,7 @@ void ControlServer::on_durability(const ports::Durability::News& news) {
 }
 
 void ControlServer::send(Connection& connection, const std::string& message) {
-  // A message ends with a NUL: send the one that ends the string.
+  // A message ends with a NUL, so send the NUL at the end of the string, too.
   std::string_view rest(message.c_str(), message.size() + 1);
   if (connection.out.empty()) {
     // Write to the socket at once, and keep only what does not fit there.
@@ -444,7 +444,7 @@ void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry
     if (connection->waits != entry.id) continue;
     connection->waits.reset();
     if (lease.holder) connection->acquired = lease.lease.id;
-    connection->newest.clear();  // a message about the wait
+    connection->newest.clear();  // drops a message about the wait
     answer_durably(*connection, calls_->granted(connection->caller, lease),
                    made(parts_.durability));
     resume_soon(*connection);

@@ -1,9 +1,9 @@
 // The control socket: connections, their limits, and the varlink calls on them. State thread only.
 //
 // A connection has one call at a time, and its calls are answered in order. Each user with calls
-// gets an equal part of the state thread's time (fair_queue.h), in turns that are too short to
-// delay others: a stream gives one answer in a turn, and a user's long answers are made one at a
-// time. A connection that waits for its turn is not read.
+// gets an equal part of the state thread's time (fair_queue.h). Turns are too short to delay
+// others: a stream gives one answer in a turn, and a user's long answers are made one at a time. A
+// connection that waits for its turn is not read.
 //
 // A Hold call occupies its connection until the lease has ended: later calls on that connection
 // wait. Calls also wait while their client does not read its answers: nothing more is read from

@@ -147,8 +147,8 @@ TEST_F(ControlServerDurability, CallOfAClientThatHungUpIsCarriedOut) {
   EXPECT_LT(loop_.watched_fds(), watched);
 }
 
-// While a change waits for the disk, further calls of the client are not read, so they are neither
-// kept nor count as too many.
+// While a change waits for the disk, further calls of the client are not read. Unread calls
+// are not kept, and do not count as too many.
 TEST_F(ControlServerDurability, ClientWithManyCallsBehindAChangeIsNotDisconnected) {
   const Fd client = connect();
   std::string many = kRelease;

@@ -100,8 +100,8 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
   int calls_ = 0;
   std::optional<LeaseId> holds_;
   bool makes_long_ = false;
-  bool is_taken_ = false;  // a GPU, by its last sample
-  bool moves_ = false;     // a process, into its cgroup
+  bool is_taken_ = false;  // a GPU looks taken, by its last sample
+  bool moves_ = false;     // a process is being moved into its cgroup
   // If set, answers are read from a file, which can be read when the promise is fulfilled.
   std::optional<std::shared_future<void>> file_;
   std::vector<int> made_;

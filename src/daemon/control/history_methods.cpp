@@ -46,8 +46,8 @@ class EventStream final : public AnswerStream {
   std::optional<std::string> next() override {
     if (over_) return std::nullopt;
     const bool follows = call_.follow.value_or(false);
-    // A client that follows gets only stored events, because it may later ask this daemon or the
-    // next one for the events after the last number that it got.
+    // A client that follows gets only stored events: the client may later ask this daemon or the
+    // next one for the events after the number of its last event.
     const EventCursor::Batch batch = cursor_.next(
         kBatch,
         [this](const ports::StoredEvent& event) {
@@ -196,8 +196,8 @@ class ReportAnswer final : public LongAnswer {
     sums_.add(*rows);
     return std::nullopt;
   }
-  // Adds up the sums that have the same name in the report, such as those of the users of one
-  // group. Notes of others have no key.
+  // Adds up the sums that have the same name in the report, such as the sums of the users of one
+  // group. Notes that the reader may not see share the row without a key.
   void name() {
     for (std::size_t i = 0; i < kRowsInAPiece; ++i) {
       auto next = sums_.take();

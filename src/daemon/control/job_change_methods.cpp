@@ -115,7 +115,7 @@ proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
   return out;
 }
 
-// The owner, and root, who can read the secrets in the store anyway.
+// The owner may have the secrets, and so may root, who can read them in the store anyway.
 bool may_have_secrets(const Caller& caller, const JobEntry& job) {
   return caller.uid == job.uid || caller.uid == 0;
 }

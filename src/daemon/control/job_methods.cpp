@@ -217,7 +217,7 @@ Outcome JobMethods::on(const Caller& caller, const proto::ListJobs& call) {
   const auto listed =
       for_all_meant(parts_.jobs.entries(), meant_by(parts_, caller, "job", call.name, call.user),
                     [&](const JobEntry& job) {
-                      // Such a job was removed, and only the store still has it.
+                      // The job was removed, but its row in the store could not be removed yet.
                       if (job.is_removed() && !parts_.jobs.is_on(job)) return false;
                       reply.jobs.push_back(describe_job(job));
                       return true;

@@ -104,9 +104,10 @@ Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseTables
   return wishes;
 }
 
-// Whether this caller may start a further command in the lease, beside the command that the lease
-// was acquired for: in a reservation, or from a shell in a lease whose first command runs. A lease
-// that is held by its processes or by a pod takes no commands.
+// Whether this caller may start a command in the lease, beside the command that the lease was
+// acquired for. A reservation takes any command. Another lease takes commands while its first
+// command runs, for example from a shell in the lease. A lease that is held by its processes or by
+// a pod takes no commands.
 bool takes_commands(const LeaseEntry& entry, const ports::ProcessId& caller) {
   if (entry.lease.kind == LeaseKind::kReservation) return true;
   const bool first = entry.holder && entry.holder->id == caller;

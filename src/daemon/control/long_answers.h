@@ -20,8 +20,8 @@ class LongAnswers {
   // Whether the connection's long answer is the one being made now. The connection must have one.
   bool is_first(const ControlConnection& connection) const;
   // Call when the connection's long answer is complete, or its client has left. Returns the
-  // connection whose long answer is to be made next, unless another one is being made. Does nothing
-  // if the connection has no long answer.
+  // connection whose long answer is to be made next, unless another long answer is being made. Does
+  // nothing if the connection has no long answer.
   const ControlConnection* end(ControlConnection& connection);
 
  private:

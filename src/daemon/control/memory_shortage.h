@@ -16,7 +16,7 @@ inline proto::WireError no_memory() {
       {Code::kUnavailable, 0, "gpurotad is short of memory: nothing was done, try again"});
 }
 
-// A short text may describe a call that needs much memory.
+// Parsing may run out of memory: even a short text may describe a call that needs much of it.
 inline tl::expected<proto::Call, proto::BadCall> parse_within_memory(std::string_view text) {
   try {
     return proto::parse_call(text);

@@ -18,8 +18,8 @@
 
 namespace gpurota::daemon {
 
-// Where the output of a job goes; empty `word`: a file. kUnavailable: the journal is wanted and
-// none runs. Defined in job_methods.cpp, like restart_of().
+// Where the output of a job goes; empty `word`: a file. kUnavailable: the journal is wanted, but no
+// journal runs. Defined in job_methods.cpp, like restart_of().
 Result<jobs::Output> output_of(const std::optional<std::string>& word);
 Result<jobs::RestartPolicy> restart_of(const std::string& word);
 // Reads the array of `told` (AddJob or JobDefinition) into `spec`, if there is one.
@@ -78,7 +78,7 @@ void describe_program(const Supervised& program, Shown& shown) {
   for (const auto& [name, value] : program.spec.environment) shown.variables.push_back(name);
 }
 
-// How many bytes of a log an answer has when the client asks for `asked`.
+// The most bytes of a log in the answer to a client that asks for `asked` bytes.
 inline std::size_t log_bytes(std::optional<int> asked) {
   const auto most = static_cast<std::size_t>(std::max(asked.value_or(1 << 20), 0));
   return std::min(most, kMostLogBytes);

@@ -89,7 +89,7 @@ std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
 }
 
 proto::LeaseGpu Views::lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const {
-  proto::LeaseGpu shown{.index = -1, .label = "lost"};  // replaced if the GPU is there
+  proto::LeaseGpu shown{.index = -1, .label = "lost"};  // both replaced if the GPU is found
   shown.uuid = share.uuid;
   shown.limit_bytes = share.limit;
   if (!share.oversize.is_zero()) {

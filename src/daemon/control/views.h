@@ -76,7 +76,7 @@ class Views {
   proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;
 
  private:
-  // Adds why the request is at its place, where the queue is not in the order of arrival.
+  // If the queue is not in the order of arrival, adds why the request is at its place.
   void show_order(const QueueEntry& entry, proto::Request& request) const;
   proto::Gpu gpu(const GpuEntry& entry) const;
   // Adds the lease's processes on that GPU to `pids`.
