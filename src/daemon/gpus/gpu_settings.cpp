@@ -5,8 +5,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// How much of a GPU's memory swap leases leave free. Evicting and restoring map and unmap memory
-// all the time, and a driver without free memory refuses calls that it could carry out.
+// How much of a GPU's memory swap leases leave free. Each eviction and each restore maps and unmaps
+// memory, and a driver without free memory refuses calls that it could otherwise carry out.
 Bytes margin(Bytes memory) { return std::min(mib(512), Bytes(memory.count() / 64)); }
 
 // Applies the section with the GPU's index, then the section with its UUID, which takes precedence.

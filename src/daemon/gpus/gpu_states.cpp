@@ -42,8 +42,8 @@ const GpuStates::Unreserved& GpuStates::unreserved(const GpuUuid& gpu) const {
 }
 
 std::vector<GpuUuid> GpuStates::last_gpus(uid_t uid) const {
-  // The GPUs of one lease have the same `idle_since`: the latest time finds the GPUs of the latest
-  // lease.
+  // All GPUs of a lease get the same `idle_since`, so the GPUs with the user's latest time are
+  // those of the user's latest lease.
   WallTime last{};
   std::vector<GpuUuid> gpus;
   for (const auto& [uuid, state] : states_) {

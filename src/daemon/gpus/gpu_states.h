@@ -37,15 +37,17 @@ class GpuStates {
   Result<void> set(const ports::StoredGpuState& state);
   // The memory that a context takes on the GPU with this driver. Stored, if it is new.
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
-  // For how long plans have kept the GPU from waiting requests. Stored, if it is new.
+  // For how long plans have kept the GPU from requests that could start on it. Stored, if it is
+  // new.
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
   // Since when the watch has seen each thing that it sees on the GPU now. Stored.
   void set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages);
   // The memory that is normally in use on the GPU and belongs to no process. Stored.
   void set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline);
-  // Records the user of the lease's GPUs, and that they are idle now; ignores fillers. Stored.
+  // For each GPU of the lease, records its last user, and that the GPU is idle from now on; ignores
+  // fillers. Stored.
   void remember_use(const Lease& lease, WallTime now);
-  // The GPUs of the user's latest ended lease, except GPUs that another lease has left since.
+  // The GPUs of the user's latest ended lease, except GPUs where another lease has ended since.
   std::vector<GpuUuid> last_gpus(uid_t uid) const;
 
   // Memory of a GPU that is used without a lease, in the last sample.

@@ -17,7 +17,7 @@ struct GpuEntry {
   GpuSample sample;
   WallTime idle_since{};  // when its last lease ended; epoch: it never had one
   TimePoint taken{};      // when `sample` began
-  // For a unified GPU, as of `sample`: used memory of the machine that is not listed as the GPU's.
+  // For a unified GPU: the machine's used memory that is not listed as the GPU's, as of `sample`.
   Bytes machine_use{};
   GpuFigures figures{};                   // at most some seconds old
   std::optional<GpuUuid> nvlink_group{};  // as nvlink_groups()
