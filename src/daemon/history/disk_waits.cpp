@@ -81,7 +81,7 @@ void DiskWaits::run(bool settle) {
 void DiskWaits::finish(bool settled, std::uint64_t upto, const Result<void>& done) {
   running_ = {};
   settling_ = false;
-  if (settled) (void)catch_up();  // begin() reports what cannot be written now
+  if (settled) (void)catch_up();  // after a failure, begin() tries again, and reports the failure
   if (settled && !done) {
     // Not reported as an error here: the daemon's own check of the store reports it.
     log::debug("the state cannot be settled now, trying again", {{"error", done.error().message}});

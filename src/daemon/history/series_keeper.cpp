@@ -116,7 +116,7 @@ Entry SeriesKeeper::gpu_entry(const GpuEntry& gpu) {
 void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
   std::map<LeaseId, Before> before = std::exchange(before_, {});
   std::map<uid_t, std::size_t> of_user;
-  std::vector<std::pair<std::size_t, Entry>> ranked;  // by the number of older leases of the user
+  std::vector<std::pair<std::size_t, Entry>> ranked;  // first: how many older leases its user has
   for (const auto& [id, lease] : parts_.tables.leases) {
     Entry entry;
     entry.subject = series::subject_of(id);

@@ -3,8 +3,8 @@
 // A change is written at once to the database's log, in the kernel's memory, and survives a kill
 // -9. A full disk is an error of the call, as usual. ports::Durability reports when the change is
 // on the disk (disk_waits.h). While the store is being settled, calls of clients wait
-// (ControlServer), and other changes are kept in memory, for example when the program of a lease
-// has ended.
+// (ControlServer). Changes that no client asks for, such as the end of a lease whose program has
+// ended, are kept in memory meanwhile.
 #pragma once
 
 #include "daemon/history/disk_waits.h"

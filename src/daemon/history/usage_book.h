@@ -34,8 +34,8 @@ class UsageBook {
               Now now);
   // From here on the lease uses this much.
   void on_use(LeaseId lease, const GpuUuid& gpu, Bytes used, Now now);
-  // From here on the leases on this GPU keep it this busy, in percent. The load of a lease that is
-  // not named, or of all if `loads` is empty, is unknown.
+  // From here on the leases on this GPU keep it this busy, in percent. If `loads` does not name a
+  // lease, the load of that lease is unknown; if `loads` is empty, all are unknown.
   void on_loads(const GpuUuid& gpu, const std::optional<std::map<LeaseId, int>>& loads, Now now);
   void close(LeaseId lease, Now now);
 

@@ -30,7 +30,7 @@ class UsageTidier {
   };
   explicit UsageTidier(Parts parts) : parts_(std::move(parts)) {}
 
-  // Call when a row of this user has been stored that will not change any more.
+  // Call when a row of this user has been stored for the last time, as its usage has ended.
   void on_row(uid_t uid);
   // Removes usage that ended before `before`.
   void forget(WallTime before);

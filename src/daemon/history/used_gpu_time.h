@@ -25,7 +25,7 @@ class UsedGpuTime final {
   Recorder& recorder_;
   const config::Config& config_;
   std::function<WallTime()> wall_clock_;
-  std::map<uid_t, std::chrono::seconds> known_;  // as last read of the history
+  std::map<uid_t, std::chrono::seconds> known_;  // as last read from the history
 };
 
 }  // namespace gpurota::daemon
