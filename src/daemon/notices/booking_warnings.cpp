@@ -9,8 +9,8 @@ namespace gpurota::daemon {
 namespace {
 
 // The GPUs of the lease that are kept for the booking. If none of the lease's GPUs is kept: all
-// GPUs of the lease. The booking will then get other GPUs than it has kept now, and any GPU of the
-// lease may be among them.
+// GPUs of the lease, because the booking may then get any of them instead of the GPUs that are kept
+// now.
 std::vector<GpuUuid> common_gpus(const Lease& lease, const BookingEntry& booking) {
   std::vector<GpuUuid> common, all;
   for (const GpuUuid& gpu : booking.kept) {

@@ -36,14 +36,14 @@ class BookingWarnings final {
 
   explicit BookingWarnings(Parts parts) : parts_(std::move(parts)) {}
 
-  // Takes over the bookings of the last daemon. Notices that were due until now are not sent again.
+  // Takes over the bookings of the last daemon. Notices whose time has passed are not sent again.
   void restore();
   // Call when the configuration may have changed the times of the notices.
   void on_config_change() { arm(); }
   void on_booking(const BookingNews& news);
 
  private:
-  // When the first notice for this booking after `told` is due.
+  // When the next notice for this booking is due: the first one that is due after `told`.
   std::optional<WallTime> next_of(const BookingEntry& booking, WallTime told) const;
   void warn_in_time();
   void warn(const BookingEntry& booking, WallTime now);
@@ -51,7 +51,7 @@ class BookingWarnings final {
   void arm();
 
   Parts parts_;
-  std::map<RequestId, WallTime> told_;  // notices due until then were sent
+  std::map<RequestId, WallTime> told_;  // notices due up to this time were sent
   ports::EventLoop::SourcePtr timer_;
 };
 

@@ -33,8 +33,8 @@ void EndWarnings::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
 }
 
-// A warning that is due now is also sent by the timer, so that the other listeners are notified of
-// the change first.
+// Even a warning that is due now is sent by the timer and not here, so that the other listeners are
+// notified of the change first.
 void EndWarnings::arm(const LeaseEntry& entry) {
   const LeaseId id = entry.lease.id;
   const auto end = end_of(entry);

@@ -37,7 +37,7 @@ class LeaseNotices final {
 
   explicit LeaseNotices(Parts parts) : parts_(std::move(parts)) {}
 
-  // Takes over the leases of the last daemon. Notices that were due until now are not sent again.
+  // Takes over the leases of the last daemon. Notices whose time has passed are not sent again.
   void restore(const std::map<LeaseId, LeaseEntry>& leases);
   // Call when the configuration may have changed the times of notices before the end.
   void on_config_change() { arm(); }
@@ -51,7 +51,7 @@ class LeaseNotices final {
   struct Known {
     Lease lease;
     bool ending = false;
-    WallTime told{};      // notices due until then were sent or skipped
+    WallTime told{};      // notices due up to this time were sent or skipped
     bool warned = false;  // the owner was warned of the current end
   };
 
@@ -59,7 +59,7 @@ class LeaseNotices final {
   void on_end(const LeaseEntry& entry);
   void warn_in_time();
   void warn(Known& known, WallTime now);
-  // When the first notice for this lease after `known.told` is due.
+  // When the next notice for this lease is due: the first one that is due after `known.told`.
   std::optional<WallTime> next_of(const Known& known) const;
   void arm();
   Notice about(const Lease& lease, NoticeKind kind, std::string text,

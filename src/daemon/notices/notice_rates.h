@@ -1,6 +1,6 @@
-// Bounds how many notices leave the machine, by a token bucket for each kind and user: the
-// configured number an hour, of which all may come at once. Further notices are counted, and sent
-// as one notice when the bucket allows. Pure bookkeeping; state thread only.
+// Bounds how many notices leave the machine, by a token bucket for each kind and user. The bucket
+// lets through the configured number an hour, even all at once. Further notices are counted, and
+// sent as one notice when the bucket allows. Pure bookkeeping; state thread only.
 //
 // The bound is per kind, so that a flood of one kind (a program that is found repeatedly) does not
 // keep back notices of a kind that matters (a lease that ends).
@@ -27,7 +27,7 @@ class NoticeRates {
   enum class Answer { kSend, kLater, kNever };
   Answer admit(const Notice& notice, TimePoint now, int most_per_hour);
   // Notices that were kept back and may be sent now: the last notice of each user and kind. If
-  // several were kept back, its text has their number.
+  // several were kept back, the text of the last one has their number.
   std::vector<Notice> due(TimePoint now, int most_per_hour);
   // When due() will next return notices. Empty: nothing is kept back.
   std::optional<TimePoint> next_due(int most_per_hour) const;

@@ -57,7 +57,7 @@ std::string job_end_text(NoticeKind kind, const std::string& job, const std::str
 struct FoundUse {
   watch::FindingKind kind = watch::FindingKind::kForeignUse;
   std::string gpu;               // "GPU 1"
-  std::optional<LeaseId> lease;  // kForeignUse: the lease that has the GPU; else the found lease
+  std::optional<LeaseId> lease;  // kForeignUse: the lease that has the GPU; else the finding's
   std::string owner;             // of that lease
   std::string user;              // the user of the GPU
   std::vector<pid_t> pids;       // empty: hidden from the reader

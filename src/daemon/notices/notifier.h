@@ -24,7 +24,7 @@ namespace gpurota::daemon {
 class Notifier final : public NoticeListener {
  public:
   static constexpr int kMostAtOnce = 2;            // programs of a channel
-  static constexpr std::size_t kMostWaiting = 64;  // beyond it, the user with most loses one
+  static constexpr std::size_t kMostWaiting = 64;  // when full, the user with most loses one
   static constexpr std::size_t kMostWaitingOfUser = 16;
   // The time between two lines in the log about a channel that fails repeatedly.
   static constexpr Duration kLogPause = std::chrono::minutes(10);
