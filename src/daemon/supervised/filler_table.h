@@ -46,8 +46,8 @@ struct FillerEntry : Supervised {
   std::vector<GpuUuid> places;
   int failures = 0;  // runs in a row that ended by themselves too soon or with an error
   std::optional<TimePoint> retry_at;
-  std::string problem;    // how the last run ended by itself, if not well
-  TimePoint failed_at{};  // when that run ended
+  std::string problem;    // why the last failed run or start failed; empty after a good run
+  TimePoint failed_at{};  // when a run or a start last failed
   TimePoint last_start = TimePoint::min();
 
   bool is_removed() const { return removed; }

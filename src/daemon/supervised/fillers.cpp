@@ -144,7 +144,7 @@ Result<std::uint64_t> Fillers::run_on(FillerEntry& entry, const GpuUuid& gpu) {
   if (at == entry.places.end()) {
     if (place >= FillerTable::kMostPlaces)
       return fail(Code::kLimit, "it has been on too many GPUs");
-    // The log of the first GPU already counts since the filler was added.
+    // The log of the first GPU has been counted since the filler was added.
     if (place > 0) GPUROTA_TRY(check_log(entry.uid));
     entry.places.push_back(gpu);
     if (auto saved = table_.save(entry); !saved) {
@@ -183,8 +183,8 @@ void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
   const auto it = spot.filler ? table_.entries.find(*spot.filler) : table_.entries.end();
   if (it == table_.entries.end() || spot.told_to_end) return;
   spot.told_to_end = true;
-  // A run that was on the GPU for a while before it had to leave is a good run, also after
-  // failures.
+  // A run that was on the GPU for a while before it had to leave counts as good, so earlier
+  // failures no longer matter.
   if (table_.parts.loop.now() - spot.since >= filler::Rules{}.good_stay) {
     it->second.failures = 0;
     it->second.problem.clear();

@@ -45,7 +45,7 @@ class Fillers final : Supervisor::Policy {
   Result<void> control(std::uint64_t id, What what, const std::string& by = {});
   // Stores again, if possible, what could not be stored because the disk was full.
   void store_again() { table_.supervisor.store_again(); }
-  // A log of the filler for each of its GPUs, with the folder, for keeper::read_log().
+  // The filler has a log for each GPU where it has been. `folder` is for keeper::read_log().
   struct Log {
     std::string gpu;  // its name
     std::string folder;

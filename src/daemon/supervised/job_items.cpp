@@ -82,7 +82,8 @@ JobEntry& JobItems::make(JobEntry& array, std::int64_t index) {
   return runs_.insert_or_assign(run, std::move(item)).first->second;
 }
 
-// An item that ended because its array was stopped waits, and continues when the array continues.
+// If an item has ended because its array was stopped, the item waits, and starts again when the
+// array continues.
 jobs::JobState JobItems::resting_state(const JobEntry& array, jobs::JobState state) const {
   const jobs::Phase phase = array.life.state().phase;
   const bool stops = phase == jobs::Phase::kStopping || phase == jobs::Phase::kStopped;

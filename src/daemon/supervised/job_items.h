@@ -69,9 +69,9 @@ class JobItems {
   // Call when the item of this run has ended or waits again: keeps its state and drops its
   // JobEntry.
   void put_to_rest(std::uint64_t run);
-  // Lets `item` wait if its refusal may pass. Its array starts no further item until another item
-  // has ended, the array is changed, or kPutOffPause has passed. Call settle() next. In all other
-  // cases returns false and changes nothing.
+  // If `item` was refused, but may be granted later, lets the item wait and returns true. Its array
+  // then starts no further item until another item has ended, the array is changed, or kPutOffPause
+  // has passed. Call settle() next. In all other cases returns false and changes nothing.
   bool put_off(JobEntry& item);
   // Writes the item of this run to the store.
   Result<void> store(std::uint64_t run);

@@ -28,8 +28,8 @@ const JobEntry* find_job(const JobEntries& entries, uid_t uid, const std::string
 Result<void> check_together(const JobEntries& entries, uid_t uid,
                             const std::vector<WantedJob>& wanted);
 
-// How much disk space the logs of the wanted jobs may take, and the logs of the jobs that these
-// replace.
+// How much disk space the logs of the wanted jobs may take (`added`), and how much the logs of the
+// jobs that the wanted jobs replace (`freed`).
 struct LogChange {
   std::uint64_t freed = 0, added = 0;  // bytes
 };

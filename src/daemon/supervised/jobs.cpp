@@ -208,7 +208,7 @@ void Jobs::launch(JobEntry& job) {
   if (const auto launched = supervisor_.launch(job.id, job, job.spec, log_of(entries_, job));
       !launched) {
     job.refusal = launched.error().message;
-    // kIo: the disk is full, or the machine has too many processes; both may pass.
+    // kIo: the disk is full, or the machine has too many processes; both may be temporary.
     job.refusal_may_pass = launched.error().code == Code::kIo;
     if (!items_.put_off(job)) carry_out(job, job.life.on_cannot_start(now(), job.refusal));
     return;

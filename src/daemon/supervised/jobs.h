@@ -68,9 +68,8 @@ class Jobs final : Supervisor::Policy {
 
   // The job whose `gpurota run` is this process; nullptr: there is none.
   const JobEntry* job_of(const ports::ProcessId& run) const;
-  // The run's request for a lease was refused for this reason. `may_pass`: the same request may be
-  // granted later, without a change of it. An item of an array then waits, and any other job has
-  // failed.
+  // The run's request for a lease was refused for this reason. `may_pass`: the same request,
+  // unchanged, may be granted later. If so, an item of an array waits; any other job has failed.
   void on_refused(const ports::ProcessId& run, const std::string& why, bool may_pass);
   // The run got this lease and starts under it.
   void on_held(const ports::ProcessId& run, LeaseId lease);
@@ -95,9 +94,9 @@ class Jobs final : Supervisor::Policy {
   void on_over(std::uint64_t id) override;
   Result<void> store(std::uint64_t id) override;
   JobEntry* entry_of(const ports::ProcessId& run);
-  // Takes the name of this job out of the jobs that start after it, and cancels those that wait for
-  // its success. `is_on`: jobs that wait for its end continue to wait. Returns the jobs that named
-  // it, which the caller must settle.
+  // Removes the name of this job from the specs of the jobs that start after it, and cancels the
+  // jobs that wait for its success. `is_on`: this job still runs, so jobs that wait for its end
+  // continue to wait. Returns the jobs that named it, which the caller must settle.
   Result<std::vector<std::uint64_t>> unname(const JobEntry& job, bool is_on);
   // If the jobs before a chained job have ended, starts or cancels the job.
   void check_chain(std::uint64_t id);

@@ -81,9 +81,9 @@ class Supervisor {
   // user's name, which each start compares with the account, does not exist or is not known yet.
   // kDenied: the daemon does not run as root, and so runs only the programs of its own user.
   Result<void> check_owner(uid_t uid) const;
-  // kLimit: the logs of all the user's programs, `freed` bytes less and `added` bytes more than
-  // now, could take more than the site allows. A user who already has more, because the site now
-  // allows less, may keep that amount.
+  // kLimit: after a change that frees `freed` bytes and adds `added` bytes, the logs of all the
+  // user's programs could take more than the site allows. A user who already has more, because the
+  // site now allows less, may keep that amount.
   Result<void> check_logs(uid_t uid, std::uint64_t freed, std::uint64_t added) const;
   void count_logs(Supervised& entry, Bytes logs) const;
 
@@ -91,9 +91,9 @@ class Supervisor {
   // the bound of its log.
   Result<void> launch(std::uint64_t run, const Supervised& entry, const jobs::JobSpec& spec,
                       Bytes log = jobs::kLogBound);
-  // After a start of the daemon: returns whether the run still exists, and watches it if so. A
-  // keeper that has not taken its lock yet will not run. After an error the run may exist: do not
-  // start it a second time.
+  // After a start of the daemon: returns whether the run still exists, and watches it if so.
+  // Prevents a keeper that has not taken its lock yet from running. After an error the run may
+  // exist: do not start it a second time.
   Result<bool> take_up(std::uint64_t run);
   // True also while it is not known whether the run's keeper lives.
   bool is_on(std::uint64_t run) const { return runs_.contains(run); }
