@@ -64,8 +64,8 @@ class Acceptor final : private DispatchClient<std::uint64_t> {
   std::map<std::uint64_t, Waiting> waiting_;
   std::uint64_t last_ = 0;
   std::optional<ipc::Listener> listener_;
-  // The group whose members alone may connect, for a socket that systemd passed: others could
-  // connect before the daemon set its mode.
+  // For a socket that systemd passed: only members of this group may connect. A check is needed, as
+  // others could connect before the daemon set the mode of the socket.
   std::optional<gid_t> only_;
   ports::EventLoop::SourcePtr listening_;  // declared after the listener: must be destroyed first
 };

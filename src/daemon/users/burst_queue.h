@@ -13,9 +13,9 @@ class BurstQueue {
  public:
   static constexpr int kAtOnce = 4;  // of a user, within kWindow
   static constexpr Duration kWindow = std::chrono::microseconds(200);
-  // If a request takes longer than its part of the window, no request of its user is served at once
-  // for this many times as long. Otherwise the window would be over after such a request, and the
-  // next request would begin a new window.
+  // After a request that took longer than its part of the window, no request of its user is served
+  // at once for kPenalty times the time that it took. Otherwise the window would be over after such
+  // a request, and the next request would begin a new window.
   static constexpr int kPenalty = 4;
 
   // Whether the request that has just arrived from this user is served before requests that wait.
