@@ -67,7 +67,8 @@ void ContainerNames::take(const watch::Container& container, ContainerFiles file
   known.files = std::move(files);
 }
 
-// Reads the name from the monitor's command line. The known name stays until that has been read.
+// Reads the name from the monitor's command line. The known name stays until the command line
+// has been read.
 void ContainerNames::ask_monitor(const watch::Container& container, pid_t pid, Known& known) {
   if (!known.monitor) known.monitor = find_monitor(pid, known.files.owner);
   containers::ContainerName name = known.files.name;

@@ -132,7 +132,7 @@ class StrictAccess final {
   std::map<std::string, File> files_;
   access::MigMinors minors_;
   std::uint64_t sets_ = 0;
-  std::optional<std::string> trouble_;           // of the last scan, or of the memory
+  std::optional<std::string> trouble_;           // of the last scan, or of the file in `memory`
   std::map<std::string, std::string> problems_;  // by file
   std::uint64_t undone_ = 0;
   std::string last_undone_;

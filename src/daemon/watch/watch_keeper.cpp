@@ -366,8 +366,8 @@ void WatchKeeper::begun(const watch::Finding& finding) {
   if (ends_jobs(finding)) parts_.enforcement.on_over_limit(*finding.lease, message);
 }
 
-// Whether the processes of a finding have just come. Their command lines and containers are part of
-// the event, and are still being read.
+// Whether a command line or the name of a container is still being read for a process of the
+// finding. The event of the finding has both.
 bool WatchKeeper::is_being_read(const watch::Finding& finding) const {
   return std::any_of(finding.processes.begin(), finding.processes.end(), [this](const auto& each) {
     const auto command = parts_.processes.command_of(each.pid);
