@@ -51,7 +51,7 @@ struct LeaseWishes {
   std::optional<LeaseHandle> near;
 };
 struct RunOptions : LeaseWishes {
-  std::optional<LeaseHandle> lease;    // the reservation to run under; then no wish but `lasts`
+  std::optional<LeaseHandle> lease;    // the reservation to run under; then only `lasts` may be set
   std::optional<RequestId> booking{};  // becomes `lease` when it is used
   bool filler = false;                 // leaves when somebody needs the GPU
   TypedOptions typed;

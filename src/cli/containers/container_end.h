@@ -23,8 +23,8 @@ class ContainerEnd {
   // For --cidfile. The file does not exist until the engine has made the container.
   const std::string& id_file() const { return id_file_; }
   // Makes the engine kill the container, if there is one. Does nothing if the user's file existed
-  // before: then the engine makes no container, and the id is another's. Waits for the engine, some
-  // seconds at most.
+  // before: then the engine makes no container, and the id in the file is another container's.
+  // Waits for the engine, some seconds at most.
   void kill() const;
 
  private:

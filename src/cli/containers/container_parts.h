@@ -33,9 +33,9 @@ Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease
 
 // For docker, podman and nerdctl, after `run`.
 std::vector<std::string> engine_options(const ContainerParts& parts);
-// Those of engine_options() that do not set a variable.
+// Only the options of engine_options() that do not set a variable.
 std::vector<std::string> file_options(const ContainerParts& parts);
-// The same for ctr of containerd.
+// Like file_options(), for ctr of containerd.
 std::vector<std::string> ctr_options(const ContainerParts& parts);
 // Apptainer takes everything from variables. `inherited` is our environment; some of its variables
 // are extended.

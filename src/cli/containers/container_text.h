@@ -17,7 +17,7 @@ Result<std::string> env_file_text(const ContainerParts& parts);
 // Options after `run`, on one line, for an unquoted $(…) in a shell.
 Result<std::string> options_text(Engine engine, const ContainerParts& parts,
                                  const std::string& env_file);
-// A compose file that adds to `service` what it needs.
+// A compose file that adds to `service` all that its container needs for the lease.
 Result<std::string> compose_text(const ContainerParts& parts, const std::string& env_file,
                                  const std::string& service);
 

@@ -9,7 +9,7 @@ namespace {
 
 // Short enough that a daemon's restart is hardly noticed, long enough to cost nothing.
 constexpr std::chrono::milliseconds kRetry{250};
-// While reconnecting, signals wait to be passed on.
+// Short, because signals wait to be passed on while LeaseWatch tries to reconnect.
 constexpr std::chrono::milliseconds kReconnectTimeout{100};
 
 }  // namespace

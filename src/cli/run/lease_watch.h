@@ -1,7 +1,7 @@
 // Holds a lease over a connection of its own (Hold), and reports its end. One thread.
 //
-// If the daemon goes down, this silently reconnects until it is back: the lease is in the daemon's
-// store, and the command continues meanwhile.
+// If the daemon goes down, LeaseWatch silently tries to reconnect until the daemon is back: the
+// lease is in the daemon's store, and the command continues meanwhile.
 #pragma once
 
 #include "client/locate.h"

@@ -11,8 +11,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 // A command that hands its work to a server, which may already run. The list of these commands
-// affects only two texts. One text is about processes that a command left behind: the daemon has
-// counted them. The other text is about a command that clearly handed its work over.
+// affects only two messages: one about processes that the command left behind, which the daemon has
+// counted, and one about a command that has clearly handed its work over.
 struct Server {
   std::string_view name;
   bool (*hands_over)(const Words& command);  // without waiting for the work

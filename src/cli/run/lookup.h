@@ -19,8 +19,8 @@ tl::expected<std::string, LookupError> find_command(const std::string& name, con
 // The path of a program in this program's folder; empty: that folder is unknown.
 std::string beside_us(const std::string& program);
 
-// Whether this program of ours can be executed: it is beside this one, in the folder of daemons
-// next to that (users' PATH may lack it), or on PATH.
+// Whether `program`, one of gpurota's, can be executed from this program's folder, from the folder
+// of daemons next to it (../sbin, which users' PATH may lack), or from PATH.
 bool is_installed(const std::string& program);
 
 }  // namespace gpurota::cli

@@ -56,13 +56,13 @@ struct Under {
   std::optional<std::chrono::seconds> lasts;  // the command's own limit, if it has one
   bool shared = false;                        // the lease continues without the command
   std::string said{};                         // text to print when the command starts; empty: none
-  // The time from which the command's limit counts here; not later than the daemon's own time.
+  // When the command's time limit begins to count in this process: not later than in the daemon.
   LeaseWatch::Clock::time_point begun = LeaseWatch::Clock::now();
 };
 
 // The command to execute, with its environment and lease.
 struct Prepared {
-  proto::Acquire::Reply reply;  // its preload is for the command itself
+  proto::Acquire::Reply reply;  // `preload` in it is for the command itself, not for a container
   CommandLine command;
   CommandEnvironment environment;
   std::unique_ptr<ContainerEnd> container;  // if the command is an engine's; null: none
@@ -120,7 +120,7 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
            std::unique_ptr<ContainerEnd> container) {
   const int status = supervisor.wait_for_command();
   if (container) container->kill();
-  container.reset();  // before we may end by a signal
+  container.reset();  // now: no destructor runs if we end by a signal below
   if (under.lasts && WIFSIGNALED(status) &&
       LeaseWatch::Clock::now() - under.begun >= *under.lasts) {
     complain("the time limit (--timeout) is over");

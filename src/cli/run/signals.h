@@ -36,7 +36,7 @@ class Signals {
   ProgramSignals inherited_;
 };
 
-// Whether to pass on a signal that we received to the command. Not passed on: signals from the
+// Whether to pass on to the command a signal that we received. Not passed on: signals from the
 // terminal or the kernel, which the command's process group has already (except a hangup that only
 // we get, as the session's leader); signals from the command or its children; and signals that
 // concern only us.

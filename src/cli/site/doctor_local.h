@@ -37,8 +37,8 @@ std::optional<proto::Check> check_socket_owner(const std::string& socket, uid_t 
 proto::Check check_next_start(const config::Loaded& loaded, const std::string& file, bool group,
                               std::optional<std::size_t> changes);
 
-// `limit`: how much memory a process of this user may lock (ulimit -l); nothing: no limit. Only
-// users who register memory with a network adapter need it.
+// `limit`: how much memory a process of this user may lock (ulimit -l); nothing: no limit. A low
+// limit matters only to users who register memory with a network adapter.
 proto::Check check_locked_memory(std::optional<Bytes> limit, bool has_rdma);
 
 // In /proc/PID/maps: the mapped libgpurota.so that is no longer the file at its path.

@@ -1,6 +1,6 @@
 // For a shell with the variables of a reservation (`eval "$(gpurota reserve)"`), in which nothing
-// else of gpurota runs: reports on the terminal what happens to the reservation, and once that it
-// is over.
+// else of gpurota runs: reports on the terminal what happens to the reservation, and once that the
+// reservation is over.
 #pragma once
 
 #include "base/ids.h"

@@ -157,8 +157,8 @@ std::string model_text(const proto::Gpu& gpu) {
 
 Bytes hidden_of(const proto::Gpu& gpu) { return gpu.hidden_bytes.value_or(Bytes()); }
 
-// Whether an administrator has lowered the GPU's capacity: the driver itself keeps less than the
-// margin.
+// Whether an administrator has lowered the GPU's capacity. A difference of up to `margin` may be
+// memory that the driver itself keeps.
 bool has_less(const proto::Gpu& gpu) {
   const Bytes margin(gpu.memory_bytes.count() / 16);
   return gpu.available_bytes && *gpu.available_bytes + margin < gpu.memory_bytes;
@@ -313,7 +313,8 @@ class Rows {
     return row;
   }
 
-  // Use above the requested threshold and below the site's: its user is unknown.
+  // Use above the requested threshold and below the site's: the site does not report such use, so
+  // its user is unknown.
   static Row unexplained_row(const proto::Gpu& gpu) {
     Row row(kStatusColumns);
     row[kState] = state_cell(proto::GpuState::kUnreservedUse);

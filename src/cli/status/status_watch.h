@@ -15,8 +15,8 @@ namespace gpurota::cli {
 
 int watch_status(const Context& context, const StatusOptions& options);
 
-// The lines of a picture on a terminal of `height` lines. A last line replaces those without room,
-// and counts them. Pure.
+// The lines of a picture on a terminal of `height` lines. If there is no room for all lines, a last
+// line replaces the rest, and counts them. Pure.
 std::vector<std::string> screen_lines(const std::string& text, std::size_t height);
 // The bytes that change a screen from `before` to `after`: only the lines that differ, to send
 // little over a slow line. Without `before`: all lines, whatever the screen shows. Pure.

@@ -25,7 +25,7 @@ std::string person_text(const std::string& user, const std::optional<std::string
 
 // "8 GiB on GPU 0", "GPUs 0 and 1": what a lease has, as part of a line.
 std::string lease_line(const proto::Lease& lease);
-// For the user who requested the lease; empty: the lease is not oversize.
+// Warns the user who requested an oversize lease; empty: the lease is not oversize.
 std::string oversize_warning(const proto::Lease& lease);
 
 }  // namespace gpurota::cli

@@ -42,7 +42,8 @@ class Table {
   bool has_text(std::size_t column) const;
   // Leaves a column out. Columns keep their numbers.
   void drop(std::size_t column) { dropped_.insert(column); }
-  // The width of a line on which only this column is cut, if it is wider than `enough`.
+  // The width of a line on which this column is cut to at most `enough`, and no other column is
+  // cut.
   std::size_t width_with(std::size_t column, std::size_t enough) const;
   // Title line and rows, each ending with a newline. No trailing spaces.
   std::string render(const Layout& layout) const;

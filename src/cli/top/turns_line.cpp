@@ -38,7 +38,7 @@ std::vector<const proto::TurnLease*> waiting_of(const proto::TurnGpu& gpu) {
   return waiting;
 }
 
-// The latest end of its holder's turn, at which the next turn begins.
+// The time until the present turn ends at the latest, and the next turn begins.
 std::optional<std::string> left_of_turn(const proto::TurnGpu& gpu, WallTime now) {
   const auto waiting = waiting_of(gpu);
   return waiting.empty() ? std::nullopt : time_until(waiting.front()->earliest, now);

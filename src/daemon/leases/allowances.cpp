@@ -95,7 +95,7 @@ Result<void> Allowances::check_ever(const AcquireRequest& request) const {
   const lease::Asking asked = asking(request);
   const auto window = parts_.config.hours_window;
   if (lease::check_allowance(limits, {}, asked, window)) return {};
-  // Check again with what the user has, so that the message says how much that is.
+  // Check again together with what the user has, so that the message says how much the user has.
   return lease::check_allowance(limits, held_by(request.uid, limits), asked, window);
 }
 
@@ -154,7 +154,7 @@ Result<void> Allowances::check_more(const Lease& lease, const Lease& changed) co
   if (lease.kind == LeaseKind::kFiller && !fillers) return {};
   const UserLimits limits = parts_.users.limits_of(lease.uid);
   const lease::Holding held = held_by(lease.uid, limits);
-  UserLimits within;  // no limit for what does not grow
+  UserLimits within;  // only the limits of what grows are set
   lease::Asking asked;
   for (std::size_t i = 0; i < lease.gpus.size(); ++i) {
     const auto before = lease.gpus[i].limit, after = changed.gpus[i].limit;

@@ -33,7 +33,8 @@ class Allowances {
 
   explicit Allowances(Parts parts) : parts_(std::move(parts)) {}
 
-  // Whether the request is within the user's limits, beside what the user has and waits for.
+  // Whether the request, together with what the user has and waits for, is within the user's
+  // limits.
   Result<void> check(const AcquireRequest& request, bool waits) const;
   // Like check(), as if the user had nothing and waited for nothing.
   Result<void> check_ever(const AcquireRequest& request) const;

@@ -92,7 +92,7 @@ std::optional<LeaseId> Attribution::settle(const Path& path) {
     }
     lease = lease_of_process(tables_, *at);
   }
-  // The result does not hold for processes further up the path.
+  // The result holds for the processes before `at`, but perhaps not for their further ancestors.
   for (auto each = path.ids.begin(); each != at; ++each) {
     walked_[each->pid] = {each->start_ticks, lease};
   }

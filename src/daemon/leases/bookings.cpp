@@ -20,10 +20,10 @@ namespace {
 
 // The pause between two checks of whether a booking whose time has come can begin.
 constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
-// The GPUs of a booking are checked this long before it begins, if the site warns nobody.
+// The GPUs of a booking are checked this long before it begins, if notify.before_end has no times.
 constexpr Duration kWarnBefore = std::chrono::minutes(5);
-// Leases that leave for a booking know so this long before it begins: early enough for the earliest
-// warning of an end, because bookings are reviewed each minute.
+// The time at which a lease has to leave for a booking is set this long before the booking begins:
+// early enough for the earliest warning of an end, because bookings are reviewed each minute.
 constexpr WallTime::duration kLeavingKnown =
     kLongestEndWarning +
     std::chrono::duration_cast<std::chrono::milliseconds>(2 * ports::kLongestWallWait);
@@ -65,8 +65,8 @@ std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings
   return occupants;
 }
 
-// The leases as a promise has to count them: a reservation that the site lets continue after its
-// time has no end.
+// The leases as they count when GPUs are promised: a reservation that the site lets continue after
+// its time counts as having no end.
 std::vector<lease::Occupant> lasting_occupants(const LeaseTables& tables,
                                                const Bookings::Parts& parts) {
   std::vector<lease::Occupant> occupants = daemon::occupants(tables, parts);

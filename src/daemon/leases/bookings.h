@@ -92,8 +92,8 @@ class Bookings final {
   // when a booking begins, used or not.
   Result<std::vector<RequestId>> make(const AcquireRequest& request, std::vector<WallTime> begins,
                                       bool beyond_limits, bool on_time = false);
-  // The owner uses the booking: leases without a stated end leave for it. kNotFound: the number is
-  // neither a booking's nor that of a lease that was one; kInvalid: the booking's time has not
+  // The owner uses the booking: leases without a stated end leave for it. kNotFound: neither a
+  // booking nor a lease that was a booking has this number; kInvalid: the booking's time has not
   // come.
   Result<ClaimedBooking> claim(RequestId id);
   // The owner of the booking, or of the lease that was this booking; nothing: there is neither.
@@ -113,7 +113,7 @@ class Bookings final {
   Result<std::vector<GpuUuid>> place(const BookingEntry& entry,
                                      const std::vector<lease::Booked>& others,
                                      const std::vector<lease::Request>& first) const;
-  // Checks the rules for such bookings, but not whether there are GPUs for them.
+  // Whether the rules allow the bookings; does not check whether there are GPUs for them.
   Result<void> check(const AcquireRequest& request, const std::vector<WallTime>& begins) const;
   Result<std::vector<BookingEntry>> planned(const AcquireRequest& request,
                                             const std::vector<WallTime>& begins) const;
@@ -126,7 +126,8 @@ class Bookings final {
   void warn(RequestId id);
   // Whether only leases without a stated end will be in the way of the booking.
   bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
-  // Sets when leases have to leave for bookings, from a day before that time (set_leaving()).
+  // For each lease that has to leave for a booking within about a day, sets the time at which it
+  // has to leave (set_leaving()).
   void update_leaving();
   // Moves these leases to host memory for the booking; those that cannot be moved end.
   void move_aside(RequestId id, const std::vector<LeaseId>& leases, const std::string& why);

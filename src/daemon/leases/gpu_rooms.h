@@ -27,8 +27,8 @@ struct LeaseTables;
 class TurnNeeds {
  public:
   struct Need {
-    Bytes most;   // the most that a lease needs in its turn, with the wired memory of all
-    Bytes wired;  // what cannot be moved
+    Bytes most;   // `wired` plus the largest movable memory of a lease
+    Bytes wired;  // the leases' memory that cannot be moved
   };
   virtual ~TurnNeeds() = default;
   virtual Need need(const GpuUuid& gpu) const = 0;

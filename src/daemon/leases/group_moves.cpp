@@ -24,8 +24,8 @@ bool GroupMoves::is_under_way(LeaseId lease) const {
                      [](const auto& each) { return each.second.members.moves(); });
 }
 
-// The last daemon may have ended between the note of a start and the move, so the kernel is asked
-// where the process is.
+// The last daemon may have ended after it stored the start and before it moved the process, so the
+// kernel is asked where the process is.
 void GroupMoves::begin(LeaseId lease, pid_t pid) {
   LeaseProcesses* const members = find(lease, pid);
   if (!members || !members->own_cgroup() || members->moves()) return;

@@ -1,7 +1,7 @@
 // Moves the first process of each command into the control group of its lease. The kernel takes up
 // to tens of milliseconds for a move (it waits for a grace period of RCU), so the daemon's thread
-// does not wait for it. The client that starts the command does: its process executes nothing
-// before the answer. Used by LeaseManager and LeaseCommands; state thread only.
+// does not wait for it. Only the client that starts the command waits: the process executes nothing
+// before the client has the answer. Used by LeaseManager and LeaseCommands; state thread only.
 #pragma once
 
 #include "daemon/leases/lease_tables.h"
@@ -21,7 +21,7 @@ class GroupMoves {
     ports::Store& store;
     ports::Processes& processes;
     LeaseTables& tables;
-    // A move is over, well or not.
+    // A move has succeeded or failed.
     const std::function<void()>& on_moved;
   };
   explicit GroupMoves(Parts parts) : parts_(std::move(parts)) {}

@@ -39,7 +39,7 @@ class KeptClocks {
   // Adds the time since the last decision to the clocks of requests that plans make wait. Calls
   // `store` for each of these requests every kStoreEvery.
   void count(const std::function<void(RequestId)>& store);
-  // The facts of the last decision, which count from now on.
+  // Sets the facts of the last decision, by which the clocks count from now on.
   void set_facts(lease::KeepingFacts facts) { facts_ = std::move(facts); }
   void on_start(RequestId request, const std::vector<LeaseGpu>& gpus);
   void forget(RequestId request) { parts_.keeping.forget(request); }

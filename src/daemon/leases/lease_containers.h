@@ -1,7 +1,7 @@
 // Finds the containers of a lease. A container is in a lease when a process there has presented the
-// lease's token. The lease then has only those processes of the container that the user of this
-// process could end anyway: a container may have programs of many users (JupyterHub), which must
-// not end with each other's leases. State thread only.
+// lease's token. Then the processes of the container that this process's user could end anyway
+// belong to the lease, and no others: a container may have programs of many users (JupyterHub),
+// which must not end with each other's leases. State thread only.
 #pragma once
 
 #include "daemon/leases/lease_entry.h"
@@ -17,8 +17,8 @@ namespace gpurota::daemon {
 // lease one by one.
 inline constexpr std::size_t kMostContainers = 64;
 
-// The innermost container of the process whose control group only root can have made: a container
-// of an engine that runs as root.
+// Finds the innermost of the process's containers that an engine of root runs: only root can have
+// made the container's control group.
 std::optional<watch::Container> find_roots_container(ports::Processes& processes, pid_t pid);
 
 // The container of this process of the lease, and the process's user there, if the lease does not

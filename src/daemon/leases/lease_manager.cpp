@@ -434,8 +434,8 @@ bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
   if (holds_memory(entry.lease.id)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
   // A waiting request gets all of the GPU at once. So a new sample must first show what the filler
-  // allocated after the last sample. Memory that the driver has not taken back then is hidden
-  // memory.
+  // allocated after the last sample. Memory that the driver has still not taken back by the time of
+  // that sample is hidden memory.
   if (!entry.empty_since) entry.empty_since = parts_.loop.now();
   return std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
     const GpuEntry* const gpu = parts_.gpus.find(share.uuid);

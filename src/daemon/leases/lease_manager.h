@@ -91,8 +91,8 @@ class LeaseManager final {
   // first process as `start.pid`.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Whether the first process of a command is still on its way into the cgroup. Ask after start()
-  // or start_command(), and call these again when LeaseHooks::on_moved was called: the cgroup that
-  // they return is then final.
+  // or start_command(). When LeaseHooks::on_moved has been called, call the same function again:
+  // the cgroup that it returns is then final.
   bool is_moving(LeaseId id) const { return moves_.is_under_way(id); }
   // Ends the lease: its processes get SIGTERM, and SIGKILL after the grace. A second call only
   // stores the end, if storing it has failed before.

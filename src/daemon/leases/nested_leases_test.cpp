@@ -87,7 +87,7 @@ TEST_F(NestedLeasesTest, RequestThatWouldWaitForItsOwnShellIsRefused) {
   EXPECT_EQ(said.error().code, Code::kInvalid);
   EXPECT_THAT(said.error().message, ::testing::AllOf(HasSubstr("in whose shell you are, has GPU 0"),
                                                      HasSubstr("leave out --gpus to use it")));
-  // A reservation does not need the shell of a lease that somebody only names.
+  // A reservation lasts without the shell, so a lease that the caller only names does not count.
   request.kind = LeaseKind::kReservation;
   EXPECT_TRUE(check_own_shell(parts, request, {id, ""}));
   request.process = processes.id_of(shell);

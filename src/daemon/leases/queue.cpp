@@ -237,7 +237,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   });
   if (!holder) return refuse(std::move(holder).error().context("cannot follow the caller"));
   entry.holder = std::move(*holder);
-  // An `at_once` request is not stored, because it does not wait for another daemon.
+  // An `at_once` request is not stored, because it need not outlive this daemon.
   if (auto saved = request.at_once
                        ? Result<void>()
                        : parts_.store.save_request(row_of(entry, parts_.processes.boot_id()));

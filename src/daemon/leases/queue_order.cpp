@@ -25,7 +25,7 @@ lease::Claim QueueOrder::claim_of(const QueueEntry& entry) const {
   return {entry.id, share.value_or(lease::FairShare()), share && is_overdue(entry), entry.since};
 }
 
-// Without shares claims differ in their times only.
+// Where the site has no fair share, claims differ only in their times.
 void QueueOrder::sort(std::vector<QueueEntry>& entries) const {
   std::vector<std::pair<lease::Claim, std::size_t>> order;
   for (const QueueEntry& entry : entries) order.emplace_back(claim_of(entry), order.size());

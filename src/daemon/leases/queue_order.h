@@ -52,7 +52,7 @@ class QueueOrder {
 
   std::optional<lease::FairShare> share_of(uid_t uid) const;
   bool is_overdue(const QueueEntry& entry) const;
-  // The nearest request ahead of `entry` that came later; null: there is none.
+  // The nearest request that is ahead of `entry` although it came later; null: there is none.
   const QueueEntry* passing(const QueueEntry& entry) const;
 
  private:

@@ -1,5 +1,5 @@
 // The set of jobs, fillers or ending leases whose last change could not be stored, because the disk
-// was full. Such an entry continues with the change. The user who changed it gets an error, and the
+// was full. The change is in effect all the same. The user who changed it gets an error, and the
 // change is written when there is room again. Used by Jobs, Fillers and LeaseManager, on the state
 // thread. Unstored never touches the store itself.
 #pragma once

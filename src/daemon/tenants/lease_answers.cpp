@@ -72,7 +72,7 @@ bool LeaseAnswers::go_on(TenantSession& session) {
   return session.tenant || answer(session, question);
 }
 
-// The repeated check takes a turn of the user, like every question of a program.
+// The repeated check waits for its user's turn, like every question of a program.
 void LeaseAnswers::check_again(TenantSession& session, const gpurota_msg_automatic& question) {
   session.asking = parts_.loop.add_timer(parts_.loop.now() + AutomaticLeases::kUnreadPeriod,
                                          ports::Urgency::kClient, [this, &session, question] {

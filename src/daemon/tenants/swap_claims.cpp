@@ -24,9 +24,9 @@ bool says_anything(const gpurota_msg_swap_here& said, std::size_t slots) {
 
 // Bounds a claim: all tenants of the lease together have at most the limit of the lease, or the
 // limit before it was lowered. A lower limit bounds only later allocations, because evicted memory
-// must be able to come back. Movable memory is bounded before wired memory: a tenant claims for its
-// contexts the size that it was once told, and if this size is too large, the excess must not
-// displace evicted memory.
+// must be able to come back. Of the limit, movable memory gets its part first and wired memory the
+// rest: a tenant claims for its contexts the size that it was once told. If this size is too large,
+// the excess must not displace evicted memory.
 sched::TenantMemory SwapClaims::bounded_by_limit(const SwapTenant& tenant, std::size_t slot,
                                                  const gpurota_msg_swap_here& said,
                                                  const SwapTenant* before) const {

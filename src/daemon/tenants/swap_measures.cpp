@@ -5,7 +5,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// How many samples must agree on memory held beside the reports: 1 s at the default period.
+// How many samples must agree on the memory that is held beyond the reports: 1 s at the default
+// period.
 constexpr std::size_t kAgreeingSamples = 4;
 // A smaller difference may be memory that a program need not report (modules, local memory), and is
 // not taken for memory that did not move.

@@ -45,7 +45,8 @@ class SwapMeasures {
                     TimePoint taken) const;
   // Removes the tenant from the GPU: none of its memory is left there.
   void take_off(const SwapTenant& tenant, const SwapMemory& memory);
-  // The memory of the process on that GPU as known or sampled before the process reported it.
+  // The memory of the process on that GPU before the process has reported it: as turns knew it on
+  // its earlier connection (`before`), else as it was last sampled.
   Bytes seen_before(const SwapTenant& tenant, const SwapTenant* before,
                     const SwapMemory& memory) const;
 

@@ -23,9 +23,8 @@ void SwapMemory::take_terms(const LeaseGpu& share) {
   most = std::max(limit, share.highest_limit);
 }
 
-// Only whole blocks move, and a tenant carries out orders one by one or together. So for each order
-// the tenant may move up to one block more than ordered, and one block more for the last earlier
-// order.
+// Only whole blocks move, and a tenant carries out orders one by one or together. So the tenant may
+// exceed each open order by up to one block, and the last order before them by one block, too.
 void SwapMemory::allow(std::uint32_t direction, Bytes bytes) {
   if (ordered[direction].is_zero()) {
     excess[direction] = Bytes();

@@ -23,29 +23,29 @@ struct SwapMemory {
   GpuUuid gpu;
   Bytes limit;
   std::optional<Bytes> soft_limit;
-  Bytes oversize;                // beside the limit, in host memory
+  Bytes oversize;                // in host memory, in addition to `limit`
   Bytes most;                    // the limit, or what it was before it was lowered
   std::array<Bytes, 2> ordered;  // by direction: ordered and not yet reported
-  std::array<Bytes, 2> excess;   // reported beyond `ordered`, since that was last zero
+  std::array<Bytes, 2> excess;   // reported beyond `ordered`, since `ordered` was last zero
   std::array<Bytes, 2> slack;    // how much `excess` is allowed: none before the first order
   Bytes unmeasured;              // granted for contexts that no sample has shown yet
   std::optional<TimePoint> context_since;  // the context was created before this
   int contexts = 0;
-  Bytes wired_before;   // by HELLO: its granted wired memory, beside contexts
+  Bytes wired_before;   // granted wired memory without contexts, as HELLO says
   Bytes wired_granted;  // wired memory that it was granted and has not freed
   Bytes freed_out;      // freed while evicted; may be reported again (SwapSpace parks it)
   bool shown = false;   // the driver has listed the process with memory there
   std::optional<TimePoint> vanished;  // when the driver stopped listing it while it owes an answer
   bool unproven = false;              // no sample has confirmed its first report to this daemon
-  std::size_t unseen = 0;             // samples in a row that should have confirmed it and did not
-  bool came_back = false;             // it reports the granted size for contexts
-  std::optional<Bytes> told_before;   // its memory by told(), before the sample; empty: in motion
+  std::size_t unseen = 0;             // samples in a row that failed to confirm that report
+  bool came_back = false;             // connected again, and reports the granted size for contexts
+  std::optional<Bytes> told_before;   // as told() before the sample; empty: memory was in motion
   // The tenant's memory beyond its reports, in the last samples taken while none of its memory was
   // being moved.
   std::deque<Bytes> beside;
   // Samples in a row in which memory was still there that the tenant had reported as moved out.
   std::size_t contradicted = 0;
-  bool listed = true;  // by the last sample since the tenant died
+  bool listed = true;  // whether the last sample since the tenant died lists it
 
   void take_terms(const LeaseGpu& share);
   // Allows the tenant to move this many more bytes.
@@ -70,7 +70,7 @@ struct SwapTenant {
   std::uint32_t gate_sent = 0, gate_seen = 0;
   std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
   std::optional<gpurota_msg_swap_terms> terms;
-  Bytes may_move;     // likely to move before long; terms are made for this
+  Bytes may_move;     // memory that is likely to move before long; terms depend on it
   Bytes pinned;       // host memory, as its library reports; for display only
   bool here = false;  // turns know it
   bool connected = true;
@@ -90,7 +90,7 @@ struct SwapTenant {
 struct HostPins {
   Bytes pinned;    // as its programs report
   Bytes may_pin;   // by their terms
-  Bytes may_move;  // its GPU memory that is likely to move before long
+  Bytes may_move;  // GPU memory of the lease that is likely to move before long
 };
 
 using SwapTenantMap = std::map<TenantId, std::unique_ptr<SwapTenant>>;

@@ -4,8 +4,8 @@
 //
 // A tenant is believed only as far as its reports can be true: SwapClaims bounds the memory that it
 // claims, reports of moves are bounded by the orders, and answers by the questions. A message that
-// breaks these rules ends the connection. Until the driver no longer lists the process, the process
-// then counts with the memory that it was last known to have.
+// breaks these rules ends the connection. After the end of the connection, the process counts with
+// the memory that it was last known to have, until the driver no longer lists it.
 //
 //   welcome ──► here (SWAP_HERE) ──► disconnected ──► superseded by the same process, or dead
 //                  └ stopped ◄► answers (watched while an order of ours is not carried out)

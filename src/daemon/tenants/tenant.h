@@ -94,8 +94,8 @@ struct MembersQuestion {
   std::uint32_t next = 0;  // of `asked`
 };
 
-// One CALL connection. The connection becomes a tenant's with a good HELLO. Only TenantSessions
-// makes and destroys sessions.
+// One CALL connection. With a valid HELLO, the connection becomes that of a tenant. Only
+// TenantSessions makes and destroys sessions.
 struct TenantSession {
   UserBudgets::Held descriptor;
   Fd fd;  // empty: it has ended

@@ -86,8 +86,8 @@ bool TenantAdmission::comes_back(const Lease& lease, const gpurota_msg_hello& he
   return known || lists(parts_.gpus, lease, process.pid).value_or(hello.held_count != 0);
 }
 
-// Dead tenants whose memory is not back yet have a bound of their own, and do not count against
-// that of living tenants. An earlier connection of the newcomer does not count either.
+// Dead tenants whose memory is not back yet have a bound of their own, and do not count against the
+// bound of living tenants. An earlier connection of the newcomer does not count either.
 bool TenantAdmission::crowded(LeaseId lease, const ports::ProcessId& newcomer) const {
   int alive = 0, dead = 0;
   for (const auto& [id, tenant] : parts_.table.of_lease(lease)) {

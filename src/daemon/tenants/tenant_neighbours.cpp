@@ -48,8 +48,8 @@ bool TenantNeighbours::go_on(Tenant& tenant) {
 }
 
 // A descriptor that waits to be read counts against the daemon, so no connection may have two. A
-// client that asks again before it has read its answer loses its connection, and an owner with an
-// unread message is asked later.
+// client that asks again before it has read its answer loses its connection. If the owner of the
+// shared memory has an unread message, the client gets GPUROTA_REFUSED_BUSY and asks again later.
 bool TenantNeighbours::open(Tenant& tenant, const gpurota_msg_open& message) {
   const int call = tenant.session->fd.get();
   if (ipc::has_unread(call)) return false;

@@ -114,7 +114,7 @@ void TenantServer::on_disconnected(Tenant& tenant) {
 
 // A refused connection has not sent a valid HELLO: its time to do so continues.
 void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& message) {
-  sessions_.destroy_ended();  // one may be the process's earlier session
+  sessions_.destroy_ended();  // an ended session may be an earlier one of this process
   const std::uint32_t seq = message.header.seq;
   const LeaseEntry* entry = nullptr;
   if (const std::uint32_t status = admission_.admit(session, message, entry);

@@ -18,7 +18,7 @@ class TenantLeases {
  public:
   virtual ~TenantLeases() = default;
   virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
-  // The memory that another process has made, as this process reports, and that is charged to this
+  // The memory that this process reports as made by another process, and that is charged to this
   // process.
   virtual Bytes imported_by(pid_t pid, const GpuUuid& gpu) const = 0;
   // The memory that libgpurota reports for the process, for GPUs where the driver has no figure.
