@@ -136,8 +136,8 @@ bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
 
 // Tenants answer a recall at different times. If the first tenant frees memory after its answer,
 // and the second then allocates from its headroom before its own answer, the answers add up to more
-// than was ever in use at one time. A second round reveals such a sum. So with several tenants a
-// shortage is believed only after two rounds that bring nothing.
+// than was ever in use at one time. A second round of recalls shows that the sum was too high. So
+// with several tenants a shortage is believed only after two rounds that bring nothing.
 bool Account::recalled(Waiting& waiting, TimePoint now, GrantActions& actions) {
   if (!waiting.recall_deadline) {
     waiting.recall_deadline = now + kRecallPatience;

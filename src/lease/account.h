@@ -85,8 +85,8 @@ class Account {
   GrantActions mark_dead(TenantId tenant, TimePoint now);
   // Call when the process has connected again as a new tenant, which itself reports what it holds.
   void forget(TenantId tenant) { holders_.erase(tenant); }
-  // As forget(), for a daemon that knew the old tenant: memory that the driver was seen to hold
-  // beside the old grant is still charged, until a sample shows otherwise.
+  // As forget(), for a daemon that knew the old tenant: the new tenant is charged for the memory
+  // that the driver was seen to hold beside the old grant, until a sample shows otherwise.
   void replace(TenantId old, TenantId by);
 
   GrantActions grow(const GrowRequest& request, TimePoint now);
@@ -96,7 +96,7 @@ class Account {
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
   struct SharedNow {
     Bytes of_tenant;      // of its grant: memory that other processes may have, too
-    Bytes counted_again;  // of all tenants' grants: the part that counts memory again
+    Bytes counted_again;  // of all tenants' grants: the part that counts shared memory again
     Bytes adopted;        // imported just now: the lease is already charged for it
   };
   void set_shared(TenantId tenant, const SharedNow& now);
@@ -107,15 +107,15 @@ class Account {
   // Sets the memory of the lease's processes that are not tenants (static loaders, cleared
   // environments).
   void set_outsiders(Bytes held) { outsiders_ = held; }
-  // `highest`: the limit before it was lowered, which may have been granted; zero: it was not
-  // lowered.
+  // `highest`: the limit before it was lowered, up to which memory may have been granted; zero: the
+  // limit was not lowered.
   void set_limit(Bytes limit, Bytes highest = {}) {
     limit_ = limit;
     most_ = std::max(limit, highest);
   }
   void set_soft_limit(std::optional<Bytes> soft) { soft_.limit = soft; }
-  // Above the soft limit each grant is exact, and comes `throttle` after the last one; zero: at
-  // once.
+  // Each grant of memory above the soft limit is exact, and comes at least `throttle` after its
+  // request and after the last grant above the limit. Zero: grants above the limit are like others.
   void set_throttle(Duration throttle) { soft_.throttle = throttle; }
   // Recalls all headroom if the charge is above a lowered limit: tenants must not allocate any more
   // of what was granted before.

@@ -17,7 +17,7 @@ struct Measurement {
   bool listed = false;        // NVML lists the process on this GPU
   Bytes used_hint;            // the page's used_bytes: the larger of before and after the sample
   TimePoint taken;            // when the sample began
-  Bytes imported_hint{};      // part of used_hint: another process's memory; NVML may show it there
+  Bytes imported_hint{};      // part of used_hint: imported; NVML may show it for another process
 };
 
 struct AccountHolder {

@@ -5,8 +5,8 @@
 namespace gpurota::lease {
 namespace {
 
-// The most that a request of this kind could have. Memory that the driver's own context would fill
-// counts as none.
+// The most that a request of this kind could have; zero if a context of the driver would fill all
+// of it.
 Bytes most_of(const GpuPlan& gpu, bool swap,
               std::optional<std::chrono::milliseconds> unbooked_for) {
   Request request;

@@ -36,9 +36,9 @@ struct Beginning {
   std::vector<LeaseGpu> gpus{};     // the GPUs on which it begins now
   std::vector<LeaseId> evict{};     // else fillers that must end first
   std::vector<LeaseId> move_out{};  // or must be moved to host memory first
-  // Or leases without a stated end, which leave only when the booking is used: the leases in
-  // `leaving` end, and the leases in `aside` are moved to host memory for as long as the booking
-  // lasts.
+  // Or leases without a stated end must leave, and they do so only when the booking is used: the
+  // leases in `leaving` end, and the leases in `aside` are moved to host memory for as long as the
+  // booking lasts.
   std::vector<LeaseId> leaving{};
   std::vector<LeaseId> aside{};
   std::optional<Reason> why{};  // why it has to wait for something else

@@ -298,7 +298,7 @@ TEST(Bookings, LeasesThatWillLeaveAreKnownAhead) {
   machine.leases.front().ends = kNow + 60min;
   machine.leases.front().leaves_for_bookings = false;
   EXPECT_THAT(leaving(), ::testing::IsEmpty()) << "that will be over";
-  // Another user's booking that ends before then will be over, too.
+  // Another user's booking that ends before this booking begins will be over, too.
   Booked before{RequestId{9}, "carol", {{gpu(0), {}, {}}}, kNow + 10min, kNow + 60min};
   machine.bookings.push_back(before);
   EXPECT_THAT(leaving(), ::testing::IsEmpty());

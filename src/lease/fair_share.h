@@ -28,8 +28,9 @@ struct Claim {
   WallTime since{};      // when it came; a job that left for a booking keeps its old time
 };
 
-// A strict order. Overdue requests come first; then those whose group has used less for its weight;
-// then those whose user has; then the older ones.
+// A strict order. Overdue requests come first, the oldest before others. All other requests are
+// ordered by their group's use divided by its weight (the least first), then by their user's use
+// divided by the user's weight, then by age.
 bool goes_before(const Claim& a, const Claim& b);
 
 // How much of a use, spread evenly from `since` to `until`, still counts at `now`.

@@ -10,8 +10,8 @@
 
 namespace gpurota::lease {
 
-// How long after now a lease is assumed to end if it may end at any moment: no request can start
-// before.
+// A lease that may end at any moment is assumed to end this long after now; no request can start in
+// its place before that.
 constexpr std::chrono::milliseconds kAnyMoment{1};
 
 // The end of the lease: in a moment, its enforced end, or kNever.
@@ -36,7 +36,7 @@ class GpuPlan {
 
   // The share of the GPU that the request takes; a filler takes all of it.
   GpuTimeline::Share size_of(const Request& request) const;
-  // The uses that the request must not disturb if it starts later. If it starts now:
+  // The uses that the request must not disturb if it starts later. For a start now, see
   // Planner::against_now().
   static Against against(const Request& request) {
     return request.kind == LeaseKind::kFiller ? Against::kAllButPlans : Against::kAllButFillers;

@@ -11,8 +11,8 @@
 
 namespace gpurota::lease {
 
-// "0"; for a MIG instance "0:1", the second one of GPU 0: its own index could be mistaken for a
-// GPU's. `parent`: the GPU of a MIG instance, null if unknown.
+// "0" for GPU 0, and "0:1" for the second MIG instance of GPU 0, because the index of an instance
+// could be mistaken for that of a GPU. `parent`: the GPU of a MIG instance, null if unknown.
 std::string name_of(const GpuInfo& gpu, const GpuInfo* parent);
 std::string name_of(const GpuInfo& gpu, const std::vector<GpuInfo>& gpus);
 

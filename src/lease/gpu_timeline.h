@@ -22,7 +22,7 @@ class GpuTimeline {
     kPlan = 4,       // of a waiting request
     kProtected = 8,  // of the waiting request that nobody may delay (keeping.h)
     kLapsed = 16,    // of a waiting request, on a GPU kept for so long that anybody may start there
-    kDue = 32,  // of a request that starts once the fillers there have left; no filler may take it
+    kDue = 32,  // of a request that starts once the fillers there have left; no filler may start
     kBooking = 64,  // promised for later; fillers leave when its time comes
   };
   // Slices add up. Swap leases take turns, so only the largest counts.

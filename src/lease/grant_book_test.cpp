@@ -410,7 +410,7 @@ TEST_F(GrantBookTest, AboveAThrottledSoftLimitGrantsAreExactAndTakeTheirTime) {
   const auto actions = book.serve(kStart + 100ms);
   ASSERT_TRUE(reply_in(actions));
   EXPECT_EQ(reply_in(actions)->granted, mib(2));
-  // Of two that come at the same time, the second waits for its own turn.
+  // Of two requests that come at the same time, the second waits for another 100 ms.
   book.grow(kGpu, want(a, mib(2)), kStart + 100ms);
   book.grow(kGpu, want(b, mib(2)), kStart + 100ms);
   EXPECT_TRUE(reply_in(book.serve(kStart + 200ms)));

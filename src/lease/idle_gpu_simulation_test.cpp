@@ -142,7 +142,7 @@ class IdleLab {
     wanted.unbooked_for = kMinUnbooked;
     add(wanted);
   }
-  // Three accounts with the most requests that one account may have.
+  // Three accounts, each with as many requests as one account may have.
   void fill_queue() {
     for (uid_t owner = kHostile + 1; owner < kHostile + 4; ++owner) {
       for (int i = 0; i < 64; ++i) {
@@ -199,7 +199,7 @@ class IdleLab {
     const int what = out ? 3 : pick(0, 2);
     room.draining = what == 0;
     room.in_unreserved_use = what == 1;
-    // Memory of no listed process reduces what slices may have.
+    // Memory that belongs to no listed process reduces what slices may have.
     room.unreserved_use = what == 3 || what == 0 ? Bytes() : gib(what == 1 ? 10 : 1);
   }
   GpuUuid any_gpu() { return rooms_[static_cast<std::size_t>(pick(0, kLabGpus - 1))].info.uuid; }
@@ -382,8 +382,8 @@ class IdleLab {
 
   // --- the second opinion
 
-  // Whether this GPU can serve the request until then, beside leases other than fillers, and beside
-  // bookings.
+  // Whether this GPU can serve the request from now until `until`, beside bookings and all leases
+  // but fillers.
   bool fits_on(const GpuRoom& room, const PlacementRequest& placement, WallTime until,
                const std::vector<Booked>& booked) const {
     const auto& named = placement.gpus;
@@ -416,7 +416,8 @@ class IdleLab {
     });
     return fitting >= wanted(request);
   }
-  // The documented exception: one request is protected, for a day at most.
+  // Time in which a request is protected does not count: the documented exception, for a day at
+  // most.
   void count_idle(milliseconds passed) {
     const auto booked = bookings();
     for (const Request& request : queue_) {
@@ -483,7 +484,7 @@ class IdleLab {
   std::vector<Running> running_;
   std::vector<Promise> promises_;
   std::map<RequestId, WallTime> arrived_;
-  std::map<RequestId, milliseconds> idle_;  // for which it could have run alone
+  std::map<RequestId, milliseconds> idle_;  // time in which it could have run alone
   Keeping keeping_{{.most = kKeep, .longest_wait = 24h}};
   KeepingFacts facts_;
   std::uint64_t last_ = 0, started_ = 0, ended_for_bookings_ = 0;

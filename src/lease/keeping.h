@@ -4,10 +4,10 @@
 // so the GPUs that it will need are kept for it. But kept GPUs would stand idle without limit if
 // the request also waited for a GPU whose lease has no end. So two times are measured: the time in
 // which each request could have run if nobody else had waited, and the time for which each GPU was
-// kept from such a request. A request that could have run for `most` ignores the plans of others,
-// and so does anybody on a GPU that has been kept for `most`. The clocks belong to the blocked
-// requests and to the GPUs, not to the request for which GPUs are kept: if that request is
-// cancelled and made again, no new hour begins.
+// kept from such a request. Once a request's time reaches `most`, the request ignores the plans of
+// others. Once a GPU's time reaches `most`, every request may ignore the plans on that GPU. The
+// clocks belong to the blocked requests and to the GPUs, not to the request for which GPUs are
+// kept: if that request is cancelled and made again, the clocks do not start again.
 //
 // One request is protected: the first in the queue, once it has waited for `longest_wait`, if
 // enforced ends let it start within a day. Its plan binds everybody, for a day at most.

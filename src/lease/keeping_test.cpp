@@ -36,7 +36,7 @@ TEST(Keeping, OnlyTimeThatMakesOthersWaitCounts) {
   EXPECT_EQ(keeping.kept(kGpu), 0min);
 }
 
-// Requests that take over from each other.
+// A blocked request is cancelled, and then another request is blocked.
 TEST(Keeping, ClockOfAGpuRunsWhicheverLeaseIsBlocked) {
   Keeping keeping;
   keeping.pass(facts(), 40min);

@@ -146,7 +146,7 @@ class LabSimulation {
   }
   int gpus() const { return static_cast<int>(rooms_.size()); }
 
-  // A lost GPU is in error, and a daemon that starts then does not find it. At least two stay.
+  // A lost GPU is in error, and a daemon that starts then does not find it. At least two GPUs stay.
   void lose_or_find() {
     const int what = pick(0, 2);
     if (what == 0) rooms_[static_cast<std::size_t>(pick(0, gpus() - 1))].error = "GPU is lost";

@@ -42,8 +42,8 @@ void LimitPolicy::judge(const LimitedLease& lease, Seen& seen, const LimitRules&
     if (rules.stop_above_soft) message += "; it is ended in " + in_seconds(rules.soft_grace);
     actions.push_back({LimitAction::Kind::kWarn, lease.lease, std::move(message)});
   }
-  // Grants as large as the limit show that the limit was lowered after them, perhaps before the
-  // daemon's start.
+  // If the grants alone reach the limit, the limit was lowered after they were made, perhaps before
+  // the daemon's start.
   const bool lowered = lease.limit < seen.limit || lease.granted >= lease.limit;
   seen.limit = lease.limit;
   if (lease.charged <= lease.limit) {

@@ -3,9 +3,9 @@
 // thread.
 //
 // A lease gets one warning each time that it goes above its soft limit. Where the site stops such
-// leases, each gets its grace period. If several have used theirs up, the one of lowest priority
-// (among equals the newest) is stopped first, and the others are judged again once its memory is
-// free.
+// leases, each gets its grace period. If the grace periods of several leases are over, the lease of
+// lowest priority (among equals the newest) is stopped first, and the others are judged again once
+// its memory is free.
 #pragma once
 
 #include "base/bytes.h"

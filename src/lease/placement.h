@@ -80,9 +80,9 @@ std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
 // instead.
 bool leasable(const GpuRoom& room);
 // The GPUs that the request may get in principle, free or not: the named GPUs, else all of its kind
-// that can be leased. A request for several unnamed GPUs gets only whole GPUs, or only MIG
-// instances if there are too few whole GPUs and more instances. Only a request that names both
-// kinds gets both.
+// that can be leased. A request for several unnamed GPUs gets only whole GPUs. If there are too few
+// whole GPUs, and more MIG instances than whole GPUs, the request gets only MIG instances. Only a
+// request that names both kinds gets both.
 std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 // Why nothing is planned on the GPU for this request: the GPU is broken or draining; or, for a

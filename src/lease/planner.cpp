@@ -221,7 +221,7 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   }
   Grant grant{request.id, {}};
   const auto source = request.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
-  // Beside the current leases, the share leaves room for bookings that begin while it lasts.
+  // The share leaves room for the current leases, and for bookings that begin while it lasts.
   const auto share_on = [&](const GpuPlan& gpu) {
     return make_share(request.placement, gpu.room(),
                       gpu.slices(request, now_, end, Against::kPromised));

@@ -124,8 +124,8 @@ TEST(RequestQueue, GpuReservedForTooLongIsReleasedToOthers) {
   EXPECT_THAT(lab.granted(), ElementsAre(1));
 }
 
-// The clocks belong to the blocked requests and to the GPU: two requests that take over from each
-// other gain nothing.
+// The clocks belong to the blocked requests and to the GPU, so two requests that wait for the same
+// GPU keep it no longer than one.
 TEST(RequestQueue, RequestsThatCanNeverStartKeepAGpuForAnHourTogether) {
   Lab lab(3);
   lab.lease({0});
@@ -164,7 +164,7 @@ TEST(RequestQueue, NewRequestDoesNotTakeGpusOfTheHead) {
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-// canhazgpu's mistake: a head that waited for one id blocked all others.
+// canhazgpu's mistake: a first request that waited for one GPU blocked all other requests.
 TEST(RequestQueue, HeadThatWaitsForOneGpuDoesNotBlockOtherGpus) {
   Lab lab(3);
   lab.lease({1});

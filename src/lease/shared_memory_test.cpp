@@ -93,8 +93,8 @@ TEST_F(SharedMemoryTest, MemoryStaysChargedUntilItsLastHolderEnds) {
   EXPECT_EQ(charged(1), Bytes());
 }
 
-// A grant returned before the memory's end still counts: else others would get memory that is in
-// use.
+// Shared memory still counts if its grant is returned before the memory is freed: else others would
+// get memory that is in use.
 TEST_F(SharedMemoryTest, ReturnedGrantDoesNotLowerTheCountOfSharedMemory) {
   make_shared(gib(5));
   book.join_shared(sibling, kGpu, kKey);
@@ -111,7 +111,7 @@ TEST_F(SharedMemoryTest, MemoryOfAKilledOwnerIsChargedToItsImporters) {
   book.join_shared(sibling, kGpu, kKey);
   book.mark_dead(maker, kStart);
   EXPECT_EQ(charged(1), gib(5));
-  measure(maker, LeaseId{1}, {gib(1), true, {}, kStart + 1s});  // is freed in pieces
+  measure(maker, LeaseId{1}, {gib(1), true, {}, kStart + 1s});  // its memory is freed in pieces
   EXPECT_EQ(charged(1), gib(5));
   measure(maker, LeaseId{1}, {std::nullopt, false, {}, kStart + 2s});
   EXPECT_EQ(charged(1), gib(5));

@@ -68,7 +68,7 @@ class Search {
   std::vector<WayOut> take() { return std::move(found_); }
 
  private:
-  // The best value that as many GPUs reach as the request wants; nothing: there are too few GPUs.
+  // The best value that is reached by as many GPUs as the request wants; nothing: too few GPUs.
   template <class Value>
   std::optional<Value> nth_best(const std::function<Value(const GpuPlan&)>& value) const {
     const auto rooms = meant(request_.placement, planner_.rooms());

@@ -17,7 +17,7 @@ namespace gpurota::ports {
 class Durability {
  public:
   struct News {
-    std::uint64_t upto = 0;      // the changes up to and including this number
+    std::uint64_t upto = 0;      // the news is about the changes up to and including this number
     std::optional<Error> error;  // the disk may lack these changes; empty: the disk has them
   };
 

@@ -55,9 +55,10 @@ struct StoredUsage {
   // Counted only while the driver reports the lease's load.
   std::uint64_t busy_ms = 0;
   std::uint64_t idle_ms = 0;
-  // For a merged row; both are 0 in other rows. `merged`: the number of leases in the row, which
-  // all had this GPU. A lease with several GPUs is in several rows, but a sum over all GPUs must
-  // count each lease once. `merged_first`: the number of leases that such a sum counts in this row.
+  // `merged` and `merged_first` are 0 except in a merged row. `merged`: the number of leases in the
+  // row, which all had this GPU. A lease with several GPUs is in several rows, but a sum over all
+  // GPUs must count each lease once. `merged_first`: the number of leases that such a sum counts in
+  // this row.
   std::uint64_t merged = 0;
   std::uint64_t merged_first = 0;
   bool operator==(const StoredUsage&) const = default;

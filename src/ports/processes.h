@@ -4,8 +4,8 @@
 // Called on the state thread; every call returns within microseconds to a few milliseconds,
 // whatever the processes do. So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps,
 // pagemap or mem. The kernel reads these files under the lock of the address space, or opens them
-// under the lock of execve (fs/proc/base.c, task_mmu.c). A process that maps a file of a slow file
-// system holds the lock of its address space meanwhile. The kernel needs neither of the two locks
+// under the lock of execve (fs/proc/base.c, task_mmu.c). While a process maps a file of a slow
+// file system, it holds the lock of its address space. The kernel needs neither of the two locks
 // for stat, status, children, comm (array.c), cgroup, ns/user (namespaces.c) and the link exe
 // (get_mm_exe_file, RCU).
 #pragma once

@@ -60,7 +60,7 @@ struct StoredLease {
   std::optional<ProcessId> main;    // the command's first process
   std::string cgroup;               // absolute path, or empty
   std::vector<StoredContainer> containers;
-  bool subreaper = false;  // the holder reported at its start that it is one
+  bool subreaper = false;  // the holder reported at its start that it is a subreaper
   std::string boot_id;     // of the boot in which holder and main are meaningful
   bool ending = false;
   std::optional<WallTime> ends{};  // its enforced end

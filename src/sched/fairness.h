@@ -1,5 +1,5 @@
-// The clocks by which the next turn is chosen: weighted fair by the time that each lease has run,
-// with a bound on the time that higher priorities may take. Pure; used by Turns only.
+// The clocks by which the next turn is chosen: leases share the time fairly, by weight, and the
+// time that higher priorities may take is bounded. Pure; used by Turns only.
 #pragma once
 
 #include "sched/model.h"
@@ -10,8 +10,8 @@ namespace gpurota::sched {
 // least goes first.
 //
 // A pause earns no credit: when a lease comes back, catch_up() sets its clock level with the
-// waiting leases. Time in which nobody else could use its GPUs counts against a lease only up to a
-// window (hold_back()).
+// waiting leases. Time in which nobody else could use the GPUs of a lease counts against the lease
+// only up to a window (hold_back()).
 class FairClock {
  public:
   void start(TimePoint now) { since_ = now, running_ = true; }

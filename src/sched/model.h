@@ -31,7 +31,7 @@ struct GpuSettings {
 struct Settings {
   Bytes host_budget{UINT64_MAX};    // host RAM that evicted memory may take
   std::optional<Duration> quantum;  // empty: from the measured cost of moving
-  double moving_share = 0.05;       // the most of the time for moving, if the cost sets the quantum
+  double moving_share = 0.05;       // part of the time for moving, if the cost sets the quantum
   Duration least_quantum = std::chrono::milliseconds(100);
   Duration most_quantum = std::chrono::minutes(5);
   Duration idle_release = std::chrono::milliseconds(5);
@@ -48,7 +48,7 @@ struct Settings {
   // How long draining may make no progress before a submission is let through. After each
   // submission that did not help, this time is multiplied by four.
   Duration drain_patience = std::chrono::milliseconds(10);
-  Duration calm = std::chrono::seconds(1);   // how long all must fit before turns end
+  Duration calm = std::chrono::seconds(1);   // how long all memory must fit before turns end
   Duration retry = std::chrono::seconds(1);  // after a move that failed
   Bytes piece = mib(64);                     // memory is moved in pieces of at most this
 };
@@ -57,7 +57,7 @@ struct LeaseTerms {
   struct Gpu {
     GpuUuid uuid;
     Bytes limit;
-    std::optional<Bytes> soft_limit{};  // a lease above it goes after all leases below theirs
+    std::optional<Bytes> soft_limit{};  // a lease above it goes after leases not above their own
     Bytes oversize{};                   // in addition to the limit; always in host memory
     bool operator==(const Gpu&) const = default;
   };
@@ -88,7 +88,7 @@ struct AddTenant {
   LeaseId lease;
   std::vector<TenantMemory> memory;
   bool gate_open = false;  // opened by an earlier daemon, or on an earlier connection
-  TenantId replaces{};     // the same process as tenant of its last connection; 0: none
+  TenantId replaces{};     // the process's tenant on its last connection; 0: none
 };
 // The tenant's process is dead, but its memory is not free yet: the memory counts, and the tenant
 // gets no orders.
@@ -143,7 +143,7 @@ struct Evicted {
   Bytes returned;
   bool failed = false;
   Bytes clean;           // part of `bytes` that did not have to be copied
-  bool doubted = false;  // nobody gets the room before a Measured confirms it
+  bool doubted = false;  // nobody gets the room before a Measured confirms the eviction
 };
 struct Restored {
   TenantId tenant;

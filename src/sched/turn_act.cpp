@@ -433,7 +433,7 @@ void give_room(TurnTable& table, LeaseState& lease, GpuSlot gpu) {
 
 // The tenants whose memory moves out, in order. Tenants of leases above a soft limit come first,
 // those of the lowest priority before others. Then come the leases whose turn is furthest away:
-// leases that want no turn, the longest idle first, then waiting leases, the last in order first.
+// leases that want no turn (the longest idle first), then waiting leases (the last in order first).
 // Leases that are entering come last, and only where a lease that is leaving needs their room.
 std::vector<TenantId> victims(const TurnTable& table, GpuSlot gpu, bool entering_too) {
   std::vector<const LeaseState*> leases;
@@ -498,7 +498,7 @@ void make_room(TurnTable& table, GpuSlot gpu, Bytes lacking, bool entering_too) 
   for (TenantId id : victims(table, gpu, entering_too)) {
     const Holding& held = table.memory.at(id, gpu);
     if (!held.leaving.is_zero() && held.leaving < held.resident)
-      return;  // the next order to it comes after this one
+      return;  // the tenant's open order must end before its next order
     lacking -= order_out(table, id, gpu, whole_pieces(lacking, table.settings.piece));
     if (lacking.is_zero()) return;
   }

@@ -23,7 +23,7 @@ struct TurnTable {
   std::map<TenantId, TenantState> tenants;
   TimePoint held_until{};  // no decision before then
   TimePoint now{};
-  Duration awake{};      // the clock of tenants' deadlines: the time in which events came in
+  Duration awake{};      // the clock of tenants' deadlines: counts at most kMostStep for each event
   bool changed = false;  // a phase changed in this step, so earlier decisions may be wrong
   Actions actions;       // that follow from the event being handled
 

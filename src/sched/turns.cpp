@@ -65,7 +65,8 @@ void settle(TurnTable& table) {
     step(table);
     if (!table.changed) break;
   }
-  // A growth may have been answered: its lease is idle from now, not from the next event.
+  // If a growth was answered, the lease that asked may be idle from now on, not only from the next
+  // event.
   update_wishes(table);
 }
 

@@ -1,6 +1,6 @@
-// Moves memory as the library does: one thread takes all orders so far, moves whole blocks (out at
-// least as many bytes as ordered, in at most as many), reports each block, and returns the rest of
-// the order. For turns_world_test.cpp only.
+// Moves memory as the library does: one thread takes all orders so far, moves whole blocks
+// (evicts at least as many bytes as ordered, restores at most as many), reports each block, and
+// returns the rest of the order. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_tenants_test.h"

@@ -36,7 +36,7 @@ TEST_F(CountsTest, MemoryEvictedForAGrowthCountsInTheSwitch) {
 TEST_F(CountsTest, MovesForATurnThatDidNotBeginCountInTheNext) {
   add_two_that_do_not_fit();
   work(kB);
-  unused.insert(kA);  // no memory of it comes back
+  unused.insert(kA);  // kA restores nothing
   work(kA);
   for (int i = 0; i < 100; ++i) pass(seconds(1));
   EXPECT_FALSE(holds(kLeaseA));

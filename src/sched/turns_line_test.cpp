@@ -9,7 +9,7 @@ TEST_F(TurnsTest, ALeaseThatComesAfterAQuantumDoesNotWaitForAnother) {
   add_two_that_do_not_fit();
   work(kA);
   ASSERT_TRUE(holds(kLeaseA));
-  pass(seconds(115));  // for eleven quanta and a half nobody else wants it
+  pass(seconds(115));  // nobody else wants the turn for eleven and a half quanta
   work(kB);
   EXPECT_TRUE(holds(kLeaseB)) << "as much as A has had, and A's quantum is over";
   pass(seconds(9));

@@ -18,7 +18,7 @@ class RoomTest : public TurnsTest {
     pass(seconds(10));
     ASSERT_EQ(answer(), GrowAnswer::kGranted);
   }
-  // Processes without a lease take so much.
+  // Processes without a lease take `bytes`.
   void let_outsiders_have(Bytes bytes) {
     turns.set_outsiders(kGpu0, bytes);
     pass(milliseconds(1));

@@ -95,8 +95,8 @@ TEST(TurnsSimulation, PromisesHoldWhenUnmovableMemoryGrowsWithoutAsking) {
   simulate_many(random_plan_with_outsiders);
 }
 
-// No lease has more in host memory than was reserved for it, all of that is available at any time,
-// and turns use the rest.
+// No lease has more in host memory than was reserved for it. The lease can use all of the reserved
+// memory at any time, and turns use the rest of host memory.
 TEST(TurnsSimulation, PromisesHoldWhenLeasesHaveMoreMemoryThanTheirGpu) {
   simulate_many(random_plan_with_oversize);
 }
@@ -111,8 +111,8 @@ TEST(TurnsSimulation, SeedsThatFoundBugsPass) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // The bug: room was left over after a restore, and was not given back when that memory was
-  // evicted again.
+  // The bug: room was left over after a restore, and was not given back when the restored memory
+  // was evicted again.
   {
     const Plan plan = random_plan_with_oversize(50290, 3600);
     const Outcome outcome = simulate(plan);
@@ -120,8 +120,8 @@ TEST(TurnsSimulation, SeedsThatFoundBugsPass) {
   }
   // The bugs: more was evicted than host memory may take, both when a lease was put aside while
   // memory of another lease was being evicted for it, and when a lease was taken back beside leases
-  // that had been admitted without it. And when the daemon ended, a rank's kernel waited for
-  // another rank's launch.
+  // that had been admitted without it. Another bug: when the daemon ended, a rank's kernel waited
+  // for another rank's launch, and the next daemon did not let that launch through.
   for (const unsigned seed : {21094u, 30638u, 30655u, 120109u}) {
     const Plan plan = random_plan_with_asides(seed, 3600);
     const Outcome outcome = simulate(plan);

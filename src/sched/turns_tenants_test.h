@@ -87,7 +87,7 @@ class Tenants : protected Timeline {
       }
       t->open = true;
       t->stuck = false;
-      if (t->owes > 0) pay(t);  // launches that a sibling waits for now pass freely
+      if (t->owes > 0) pay(t);  // launches for which a sibling waits pass freely now
       if (t->wants && !t->busy) start_running(t);
     } else if (a.order == GateOrder::kClose) {
       t->open = false;

@@ -18,8 +18,8 @@ class VainTurns : public TurnsTest {
   }
 };
 
-// For example, a tenant that was granted memory but has not allocated it has nothing to evict until
-// it reports that. Repeated orders would keep both sides busy.
+// For example, a tenant that was granted memory but has not allocated it has nothing to evict.
+// Until the tenant reports that, repeated orders would keep both sides busy.
 TEST_F(VainTurns, TenantWithNothingToEvictIsNotAskedRepeatedly) {
   let_b_need_a(hollow);
   pass(seconds(1));

@@ -30,7 +30,7 @@ struct LeaseView {
   LeaseId lease;
   Phase phase = Phase::kApart;
   bool takes_turns = false;
-  bool above_soft = false;  // above its soft limit: all leases below theirs go first
+  bool above_soft = false;  // above its soft limit: leases not above their own go first
   Wait wait = Wait::kNothing;
   LeaseId behind;    // the holder that it waits for, or whose process cannot answer; 0: none
   TenantId process;  // that cannot answer; 0: none
@@ -45,7 +45,7 @@ struct LeaseView {
 struct LeaseTurn {
   bool takes_turns = false;
   bool holds = false;  // or is entering
-  bool waits = false;  // for its turn, or for what it needs to begin it
+  bool waits = false;  // for its turn, or for what it needs to begin the turn
   Bytes out;           // moved out of its GPUs
 };
 
