@@ -142,11 +142,11 @@ bool is_idle(const Request& request) {
               : GPUROTA_OWN(cuStreamQuery)(relaxed, outside, request.stream)) == CUDA_SUCCESS;
 }
 
-// The headroom is short of what the pool could grow by. A pool at its limit serves most allocations
-// from its free memory. Only the driver knows whether it can, so the driver is asked if the pool
-// has enough. A large request in an idle stream is an exception: free memory that the pool still
-// has after a trim is then fragmented. A small request is tried without a trim, which would unmap
-// and map the same memory repeatedly.
+// The headroom is less than the pool could grow by. A pool at its limit serves most allocations
+// from its free memory. If the pool has enough free memory, the driver is called, because only the
+// driver knows whether that memory can serve the request. A large request in an idle stream is an
+// exception: free memory that the pool still has after a trim is then fragmented. A small request
+// is tried without a trim, which would unmap and map the same memory repeatedly.
 template <typename Call>
 CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight,
                             const Call& call) {
