@@ -74,7 +74,7 @@ struct ContextEntry {
   std::atomic<CUcontext> context;  // nullptr: free
   std::atomic<uint32_t> serial;
   std::atomic<int32_t> slot;  // -1: a GPU that is not of the lease
-  CUgreenCtx green;           // the green context whose view it is, or nullptr
+  CUgreenCtx green;           // the green context of which this context is the view, or nullptr
   uint32_t references;        // cuCtxAttach adds, cuCtxDetach takes away
   CUdevice device;
   std::atomic<CUcontext> aside;  // being destroyed: lookups skip it; its handle may be reused

@@ -215,7 +215,7 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
     bool gone = false;
     const CUresult result =
         allocate_from({pool, handle, place.slot, out, size, stream, per_thread, &gone}, call);
-    if (!gone || i == kPatienceMs) return result;  // else another pool is the current one
+    if (!gone || i == kPatienceMs) return result;  // otherwise, tries the new current pool
   }
 }
 
@@ -229,7 +229,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
   };
   if (is_capturing(stream, per_thread)) return call();
   bool foreign = false;
-  bool ends = false;  // a correct program no longer allocates from it
+  bool ends = false;  // a correct program does not allocate from a pool that ends
   Pool* pool =
       handle != nullptr && size != 0 ? known_pool(state(), handle, &foreign, &ends) : nullptr;
   if (foreign) {

@@ -333,7 +333,7 @@ TEST_F(Reserve, RefusalIsNotFinalIfAFlightEndedMeanwhile) {
   Grantor grantor(0);
   grantor.before_no = [&] {
     if (grantor.questions > 1) return;
-    grantor.give(32 * kMiB);  // as if another thread had returned them with its GROW
+    grantor.give(32 * kMiB);  // as if another thread's GROW had returned these bytes
     state().slots[0].freed.fetch_add(1);
     other.end();
   };
