@@ -35,7 +35,7 @@ FILES = [
 MADE = [os.path.basename(name) for _, name, _ in FILES if name.startswith("out/")]
 # The packages in the bundle. Their licences require that the notices are distributed with them.
 BUNDLED = ["preact", "uplot"]
-# The compressed size that a browser has to load before it shows something.
+# The most compressed bytes that a browser may have to load before it shows something.
 MOST_BYTES = 150 * 1024
 HEAD = """// Made by tools/build_page.py.
 #include "web/page_assets.h"

@@ -3,8 +3,9 @@
 #
 #   tools/check.sh fmt                          formats the sources in place
 #   tools/check.sh shell                        shellcheck of every script
-#   tools/check.sh check BUILD [--all|--staged] everything; --staged only looks at what is staged
-#                                               and leaves clang-tidy out: what a hook has time for
+#   tools/check.sh check BUILD [--all|--staged] everything; --staged is for a hook, which must be
+#                                               fast: no clang-tidy, and only staged sources are
+#                                               checked for their format
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 

@@ -332,7 +332,7 @@ def check_words(root):
 
 
 ABSENT = "docs/absent.tsv"
-# A sentence about gpurota with one of these phrases must be in the list.
+# A sentence about gpurota with one of these phrases must be in docs/absent.tsv.
 SAYS_ABSENT = re.compile(r"gpurota (?:has no|does not (?:run|support|work)) |There is no "
                          r"(?:[A-Z]|release)|\bnot available\b")
 

@@ -3,10 +3,10 @@
 
     check_driver_functions.py FILE [TSV]    FILE: a cuda.h (or cudaGL.h …), or a libcuda.so
 
-Prints the names that src/abi/driver_functions.tsv lacks, and for a library those that it no longer
-exports. Exits 0 if nothing is new, 1 if something is, 2 if FILE cannot be read. New versions of
-hooked functions are printed first, because libgpurota passes their calls on to the driver, and only
-NVML counts the memory.
+Prints the names that src/abi/driver_functions.tsv lacks. If FILE is a library, also prints the
+names of that list that FILE no longer exports. Exits 0 if nothing is new, 1 if something is, 2 if
+FILE cannot be read. New versions of hooked functions are printed first, because libgpurota passes
+their calls on to the driver, and only NVML counts the memory.
 """
 import pathlib
 import re

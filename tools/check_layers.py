@@ -105,8 +105,8 @@ FOR_TESTS = ["base", "abi", "core", "testing"]
 
 # A header that is expensive to include or belongs to one subsystem, and the modules whose .cpp
 # files may include it. Headers (.h) may not include it, because every file that includes them would
-# pay for it. The exception is a header NAME_internal.h, as only .cpp files may include that header:
-# the .cpp files of the header's folder, and those of rooms that may include the header's room.
+# pay for it. The exception is a header NAME_internal.h, because only .cpp files may include a
+# header with such a name: those of its folder, and those of rooms that may include its room.
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli", "containers", "kube", "web"]),
     (r"curl/.*", ["kube", "web"]),

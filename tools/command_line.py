@@ -18,8 +18,9 @@ import tomllib
 WIDTH = 79
 COLUMN = 24  # where the text of an option begins
 MARK = "Made by tools/command_line.py from src/cli/commands.toml: edit that."
-# `complete` and `arguments` have lists of words, or these names. Each shell completes each name in
-# its own way. For a name in NAMES, `gpurota __complete` prints what can be completed.
+# `complete`, and each of `arguments`, is a list of words, or a name in NAMES or OTHERS. Each shell
+# completes each name in its own way. For a name in NAMES, `gpurota __complete` prints what can be
+# completed.
 NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models", "classes")
 OTHERS = ("files", "directories", "variables", "users", "hosts", "command", "commands")
 OPTION_KEYS = {"called", "letter", "value", "many", "complete", "only", "short", "help", "man"}

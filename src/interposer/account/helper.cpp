@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kFirstRetryMs = 50;
 constexpr int64_t kLastRetryMs = 1000;
-// The daemon says that the lease is over, perhaps by mistake.
+// The pause after the daemon has said that the lease is over, which it may have said by mistake.
 constexpr int64_t kRefusedRetryMs = 30000;
 // How often to check that the program has not closed our descriptor.
 constexpr int64_t kDescriptorCheckMs = 60000;

@@ -140,9 +140,10 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
 bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
   gpurota_msg_hello hello;
   {
-    // Under the lock no answer to a RECALL is half done. Otherwise an answer on the last connection
-    // could give back bytes that HELLO reports as held, or an answer that could not be sent could
-    // take back bytes that HELLO does not report.
+    // Under the lock no answer to a RECALL is half done. Without the lock, an answer that still
+    // goes out on the previous connection could give back bytes that HELLO reports as held. An
+    // answer that cannot be sent could put bytes back into the headroom after HELLO was made
+    // without them.
     Lock lock(s.link.recall_mutex);
     hello = make_hello(s);
     s.link.recall_inode = 0;
@@ -351,8 +352,8 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease
   }
   if (answer.status == GPUROTA_REFUSED_BUSY) return Answer::kAway;
   if (answer.status != GPUROTA_OK) return Answer::kNo;
-  // An older daemon does not say which lease the other process is of; opened memory is then charged
-  // to its maker alone.
+  // An older daemon does not say to which lease the other process belongs. Only the process that
+  // made the memory is then charged for it.
   *own_lease = answer.own_lease != 0 || (s.link.daemon_features & GPUROTA_FEATURE_HOLDING) == 0;
   return fds.count() == 1 && adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
 }

@@ -29,8 +29,9 @@ const NvmlHook kNvmlHooks[kNvmlHookCount] = {
 std::atomic<void*> g_functions[kNvmlFnCount];
 std::atomic<bool> g_found{false};
 
-// Finds the program's own copy of NVML, as for the driver, and keeps it loaded while our pointers
-// are in use. Threads that run this function at the same time find the same addresses.
+// Finds the program's own copy of NVML, and keeps it loaded while our pointers are in use, as
+// driver.cpp does with the driver. Threads that run this function at the same time find the same
+// addresses.
 bool find_nvml() {
   if (g_found.load(std::memory_order_acquire)) return true;
   ErrnoGuard guard;

@@ -26,8 +26,8 @@ struct Slot {
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;       // live contexts whose cost was reserved
   std::atomic<uint32_t> primary_maker;  // of the primary context (memory/contexts.cpp)
-  // Units: memory/pool_charge.cpp; 0: not known yet. `graph_device`: memory/graph_memory.cpp; the
-  // device whose graphs have memory here, + 1.
+  // memory/pool_charge.cpp explains the units; 0: not known yet. `graph_device`: 1 + the device
+  // whose graphs have memory here (memory/graph_memory.cpp).
   std::atomic<uint32_t> pool_unit_log2, graph_unit_log2;
   std::atomic<int32_t> graph_device;
   std::atomic<CUmemoryPool> current_pool;
@@ -74,7 +74,7 @@ struct ContextEntry {
   std::atomic<CUcontext> context;  // nullptr: free
   std::atomic<uint32_t> serial;
   std::atomic<int32_t> slot;  // -1: a GPU that is not of the lease
-  CUgreenCtx green;           // the green context whose view it is, or nullptr
+  CUgreenCtx green;           // the green context of which this context is the view, or nullptr
   uint32_t references;        // cuCtxAttach adds, cuCtxDetach takes away
   CUdevice device;
   std::atomic<CUcontext> aside;  // being destroyed: lookups skip it; its handle may be reused

@@ -17,8 +17,8 @@ NothingCaptures::NothingCaptures(const DriverPart& part, const Lock&)
 
 namespace {
 
-// The driver is not asked while the program has begun no capture and has no function unknown to us
-// that could begin one.
+// Asks the driver only if something may capture: a capture is counted, or the program has driver
+// functions without a hook, and one of these could have begun a capture.
 CUresult ask(CUstream stream, bool per_thread, CUstreamCaptureStatus* status) {
   const DriverPart& part = driver_part();
   *status = CU_STREAM_CAPTURE_STATUS_NONE;

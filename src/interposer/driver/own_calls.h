@@ -59,7 +59,7 @@ class Outside {
   // capture. For the legacy stream, also detects a capture of another stream that waits for the
   // legacy stream.
   static Outside unless_captured(CUstream stream, bool per_thread);
-  // For a query that any stream but a default stream may answer while it captures.
+  // For a query that does no harm while its stream captures, unless its stream is a default stream.
   static Outside unless_default(CUstream stream);
   Outside(const NothingCaptures& nothing)
       : proven_(nothing) {}  // NOLINT: one proof is as good as the other
@@ -75,9 +75,9 @@ bool is_capturing(CUstream stream, bool per_thread);
 
 enum class CaptureRule : uint8_t {
   kAnytime,         // harms no capture
-  kRelaxed,         // harms none while the thread's mode is relaxed
+  kRelaxed,         // harms no capture while the thread's mode is relaxed
   kOutside,         // as kRelaxed, if the call's target also belongs to no capture
-  kOutsideAnytime,  // harms none if the target belongs to none, in any mode of the thread
+  kOutsideAnytime,  // in any mode, harms no capture if the call's target belongs to no capture
   kNever,           // ends every capture
 };
 

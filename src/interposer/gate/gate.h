@@ -113,8 +113,8 @@ class Gate {
   void poke() { tell_closer(); }
 
  private:
-  // Without membarrier every thread must fence for itself: this bit keeps `state_` from ever being
-  // 0.
+  // Set in `state_` where the kernel has no membarrier, so that every thread must fence for itself:
+  // as `state_` is then never 0, every call takes the slow path.
   static constexpr uint32_t kFence = 1u << 31;
 
   template <typename Captures>

@@ -1,9 +1,9 @@
 // Arrays and mipmapped arrays: memory that the driver lays out as it likes.
 //
-// The driver says how much memory an array takes: an array of the same shape with deferred mapping
-// has no memory, and the driver answers a query for its needs. Without that query, the most that
-// the layout can need is charged. Charges are in whole 2 MiB, because nothing says which arrays
-// share 2 MiB.
+// The driver says how much memory an array takes: the hook makes an array of the same shape with
+// deferred mapping, which has no memory, and asks the driver how much it would need. Where the
+// driver lacks that query, the most that the layout can need is charged. Charges are in whole
+// 2 MiB, because nothing says which arrays share 2 MiB.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
@@ -37,7 +37,8 @@ uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
 
 uint64_t up_to(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Rounds up to blocks of a layout, which are a power of two long and no longer than needed.
+// Rounds `value` up to whole blocks of a layout. The block is `smallest`, doubled until it is
+// `largest` or holds all of `value`.
 uint64_t in_blocks(uint64_t value, uint64_t smallest, uint64_t largest) {
   uint64_t block = smallest;
   while (block < value && block < largest) block *= 2;
@@ -108,7 +109,8 @@ CUdevice current_device() {
 // `call` makes the array and fills in its handle. `levels` 0: not a mipmapped array.
 template <typename Handle, typename Call>
 CUresult create(Handle* out, const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels, Call call) {
-  // Such an array gets its memory by cuMemMapArrayAsync; the handle of that memory is charged.
+  // An array with one of these flags gets its memory by cuMemMapArrayAsync; the handle of that
+  // memory is charged.
   constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
   const Place place = current_place();
   if ((shape.Flags & kWithoutMemory) != 0 || place.kind == Place::Kind::kNoContext) return call();

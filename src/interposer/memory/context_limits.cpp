@@ -14,7 +14,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// The bytes by which the new limit enlarges the context's memory; 0 where the value does not say.
+// The bytes by which the new limit enlarges the context's memory; 0 for a limit whose value does
+// not say how many bytes.
 uint64_t growth_of(CUlimit limit, uint64_t value) {
   if (limit != CU_LIMIT_MALLOC_HEAP_SIZE && limit != CU_LIMIT_PRINTF_FIFO_SIZE) return 0;
   size_t before = 0;

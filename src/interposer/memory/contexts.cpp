@@ -65,9 +65,9 @@ template <typename Call>
 CUresult create(CUcontext* out, CUdevice device, Call call) {
   const int slot = reserve_context(device);
   if (slot < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  // The driver takes long to create a context, so the worker is not kept waiting meanwhile. The new
-  // context may have the handle of a context that has just ended, but nothing lives in the new one
-  // before it is noted.
+  // The driver takes long to create a context, so `call` runs outside beside_worker(), which keeps
+  // the worker waiting. Meanwhile the new context may have the handle of a context that has just
+  // ended, but nothing lives in the new context before it is noted.
   CUresult result = call();
   if (result == CUDA_SUCCESS) {
     result = beside_worker([&] {

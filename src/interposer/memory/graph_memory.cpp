@@ -72,7 +72,7 @@ bool add_node(State& s, CUgraphNode node, GraphNeed* need) {
 
 bool add_needs(State& s, CUgraph graph, GraphNeed* need, int depth) {
   if (depth > kDeepest) {
-    need->foreign = true;  // nodes in there are not counted
+    need->foreign = true;  // nodes deeper than this are not counted
     return false;
   }
   bool any = false;
@@ -245,8 +245,8 @@ void settle_needs(const GraphNeed& need) {
 
 enum class Task { kUpload, kLaunch };
 
-// The driver decides whether an upload brings the memory or only the launch after it. A launch into
-// a capture becomes a node of the new graph, and is found there.
+// The driver decides whether the memory comes with an upload, or only with the launch that follows
+// the upload. A launch into a capture becomes a node of the new graph, and is found there.
 template <typename Real>
 CUresult submit(Task task, CUgraphExec exec, CUstream stream, bool per_thread, Real real) {
   State& s = state();

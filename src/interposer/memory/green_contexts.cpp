@@ -1,5 +1,6 @@
-// Green contexts. Each is a part of a GPU's processors and a view of the device's primary context,
-// which it retains. Memory that is allocated in a green context lives in the primary context.
+// Green contexts. A green context is a part of a GPU's processors and a view of the device's
+// primary context, and retains the primary context. Memory that is allocated in a green context
+// lives in the primary context.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"

@@ -129,9 +129,9 @@ CUresult import_opened(State& s, uint64_t address, Import import, uint64_t bytes
   {
     Lock lock(shared.mutex);
     Import* entry = shared.imported.put(address);
-    is_new = entry == nullptr || entry->opens == 0;  // without an entry it stays charged
+    is_new = entry == nullptr || entry->opens == 0;  // without an entry, the charge stays
     if (entry != nullptr && is_new) *entry = import;
-    if (entry != nullptr && !is_new) ++entry->opens;  // by another thread meanwhile
+    if (entry != nullptr && !is_new) ++entry->opens;  // another thread has opened it meanwhile
     shared.imports.store(static_cast<uint32_t>(shared.imported.size()), std::memory_order_release);
   }
   if (!is_new) end_import(import);

@@ -153,7 +153,7 @@ void leave_blocks(State& s, int slot, uint64_t ptr, uint64_t size) {
 }
 
 int64_t most_for(uint64_t size) {
-  constexpr uint64_t kMost = uint64_t{1} << 62;  // refused by every ledger, and does not overflow
+  constexpr uint64_t kMost = uint64_t{1} << 62;  // always refused, and sums do not overflow
   if (size > kMost) return static_cast<int64_t>(kMost);
   return static_cast<int64_t>((size + kBlockBytes - 1) & ~(kBlockBytes - 1));
 }

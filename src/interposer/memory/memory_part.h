@@ -130,11 +130,11 @@ struct Pool {
   std::atomic<int64_t> charged;  // reserved bytes as last read and charged; changed under the lock
   std::atomic<int64_t> live;     // bytes of allocations that are tracked one by one
   // Of memory that moves (pool_figures.h). `ending`: the part of `live` that was freed and has not
-  // ended. The others are high-water marks.
+  // ended. `used_high` and `held_high` are high-water marks.
   std::atomic<int64_t> ending, used_high, held_high;
   // The last request that failed because the pool is fragmented: the size of the request, and the
   // pool's bytes in use at that time. The pool had enough free memory for the request, but not in
-  // one range, and could not grow. Requests of at least this size are taken to fail again until
+  // one range, and could not grow. Requests of at least this size are assumed to fail again until
   // fewer bytes are in use.
   std::atomic<int64_t> stuck_size, stuck_in_use;
   // Incremented before and after each trim: a thread that has seen the same count twice knows that

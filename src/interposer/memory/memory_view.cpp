@@ -20,7 +20,7 @@ void figures(State& s, int slot, uint64_t* limit, uint64_t* available) {
   if (query(slot, limit, available)) return;
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   *limit = load(&page->grant[slot].limit_bytes);
-  *available = 0;  // nobody would grant it now
+  *available = 0;  // without the daemon, nobody grants memory
 }
 
 }  // namespace

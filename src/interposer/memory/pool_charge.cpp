@@ -280,8 +280,10 @@ void begin_destroying(Pool& pool) {
   }
 }
 
-// No thread uses a pool that it finds destroyed, so the conditions below stay true. Each thread
-// checks them after its own change, so one thread finds them all true. The lock admits only one.
+// No thread uses a pool that it finds destroyed, so each condition below, once true, stays true.
+// Each thread checks all conditions after it has changed something, so the thread with the last
+// change finds all of them true. If several threads do, the first to take the lock removes the
+// pool.
 void remove_if_gone(Pool& pool) {
   if (pool.pool.load() != kGone) return;
   int64_t charged = 0;

@@ -11,7 +11,7 @@
 
 namespace gpurota::interposer {
 
-// In Pool::pool: destroyed, and not all of its memory is freed.
+// The value of Pool::pool for a pool that was destroyed, and of which some memory is not freed yet.
 inline const CUmemoryPool kGone = reinterpret_cast<CUmemoryPool>(UINTPTR_MAX);
 
 Pool* find_pool(State& s, CUmemoryPool handle);
@@ -35,8 +35,9 @@ bool may_serve(Pool& pool, uint64_t size);
 void was_in_pieces(Pool& pool, uint64_t size);
 
 // While an object lives, the calling thread is inside the pool: the pool may grow for this thread.
-// While any thread is inside, only such threads charge the growth of the pool, each when it settles
-// its own call. If the pool is the memory of graphs, trim() does not begin to release it.
+// While any thread is inside, only threads that are inside charge the growth of the pool, each when
+// it settles its own call. If the pool is the memory of graphs, trim() does not begin to release
+// it.
 class Inside {
  public:
   explicit Inside(Pool& pool) : pool_(pool) { pool_.inside.fetch_add(1); }

@@ -142,11 +142,11 @@ bool is_idle(const Request& request) {
               : GPUROTA_OWN(cuStreamQuery)(relaxed, outside, request.stream)) == CUDA_SUCCESS;
 }
 
-// The headroom is short of what the pool could grow by. A pool at its limit serves most allocations
-// from its free memory. Only the driver knows whether it can, so the driver is asked if the pool
-// has enough. A large request in an idle stream is an exception: free memory that the pool still
-// has after a trim is then fragmented. A small request is tried without a trim, which would unmap
-// and map the same memory repeatedly.
+// The headroom is less than the pool could grow by. A pool at its limit serves most allocations
+// from its free memory. If the pool has enough free memory, the driver is called, because only the
+// driver knows whether that memory can serve the request. A large request in an idle stream is an
+// exception: free memory that the pool still has after a trim is then fragmented. A small request
+// is tried without a trim, which would unmap and map the same memory repeatedly.
 template <typename Call>
 CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight,
                             const Call& call) {
@@ -215,7 +215,7 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
     bool gone = false;
     const CUresult result =
         allocate_from({pool, handle, place.slot, out, size, stream, per_thread, &gone}, call);
-    if (!gone || i == kPatienceMs) return result;  // else another pool is the current one
+    if (!gone || i == kPatienceMs) return result;  // otherwise, tries the new current pool
   }
 }
 
@@ -229,7 +229,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
   };
   if (is_capturing(stream, per_thread)) return call();
   bool foreign = false;
-  bool ends = false;  // a correct program no longer allocates from it
+  bool ends = false;  // a correct program does not allocate from a pool that ends
   Pool* pool =
       handle != nullptr && size != 0 ? known_pool(state(), handle, &foreign, &ends) : nullptr;
   if (foreign) {

@@ -333,7 +333,7 @@ TEST_F(Reserve, RefusalIsNotFinalIfAFlightEndedMeanwhile) {
   Grantor grantor(0);
   grantor.before_no = [&] {
     if (grantor.questions > 1) return;
-    grantor.give(32 * kMiB);  // as if another thread had returned them with its GROW
+    grantor.give(32 * kMiB);  // as if another thread's GROW had returned these bytes
     state().slots[0].freed.fetch_add(1);
     other.end();
   };
@@ -372,8 +372,8 @@ TEST_F(Reserve, BlockSharedWithAnUndoneAllocationStaysCharged) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-// Otherwise the daemon would underestimate what the driver holds by itself, and would grant too
-// much by the same amount.
+// If the page kept showing an unused reserve, the daemon would underestimate what the driver
+// holds by itself, and would grant too much by the same amount.
 TEST_F(Reserve, PageStopsShowingAnUnusedReserve) {
   reset_fake_driver(32 * kMiB);
   const Page page(1 << 30);
@@ -413,8 +413,8 @@ TEST_F(Reserve, UnusedReserveIsReturnedAtOnceAboveTheLimit) {
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
-// Otherwise the thread would use memory that is evicted, or have a context whose cost nobody has
-// reserved.
+// A thread that did not wait would use memory that is evicted, or have a context whose cost nobody
+// has reserved.
 TEST_F(Reserve, ThreadWaitsForThePrimaryContextThatAnotherMakes) {
   reset_fake_driver(0);
   primary_active = 0;

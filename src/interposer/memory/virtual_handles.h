@@ -2,9 +2,9 @@
 // (cuMemCreate and its family).
 //
 // The program gets a handle of ours, which no driver function ever sees, and maps it where it
-// likes. Each handle and mapping is a reference in MemoryPart::vmm, as for all such memory.
-// swap/virtual_memory.h makes, maps and moves the memory. Any thread. Where nothing moves, a search
-// costs one load.
+// likes. Each handle and mapping is a reference in MemoryPart::vmm, as for all memory of
+// cuMemCreate. swap/virtual_memory.h makes, maps and moves the memory. Any thread. Where nothing
+// moves, a search costs one load.
 #pragma once
 
 #include "abi/cuda_abi.h"

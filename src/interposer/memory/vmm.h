@@ -43,8 +43,8 @@ uint64_t vmm_id(State& s, uint64_t handle);  // 0: not known
 void vmm_bound(State& s, uint64_t owner, uint64_t offset, uint64_t handle);
 // Notes that the memory mapped inside [ptr, ptr + size) is bound.
 void vmm_bound_range(State& s, uint64_t owner, uint64_t offset, uint64_t ptr, uint64_t size);
-// Notes that memory bound to [offset, offset + size) of the owner was unbound; only memory of
-// `slot`, unless that is below zero.
+// Notes that memory bound to [offset, offset + size) of the owner was unbound: only the memory of
+// `slot`, or all of it if `slot` is below zero.
 void vmm_unbound(State& s, uint64_t owner, uint64_t offset, uint64_t size, int slot,
                  int64_t credits[GPUROTA_SLOTS]);
 void vmm_owner_gone(State& s, uint64_t owner, int64_t credits[GPUROTA_SLOTS]);

@@ -27,7 +27,7 @@ struct Alias {
   uint64_t access;  // as SwapCalls::allow takes it
   uint32_t next;    // next alias of the same block; 0: last
   bool mapped;      // the driver has it mapped
-  bool stale;       // the program has unmapped it, but the driver failed to: not mapped again
+  bool stale;       // unmapped by the program, but the driver failed to unmap it: not mapped again
 };
 
 class AliasTable {

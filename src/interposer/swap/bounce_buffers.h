@@ -31,7 +31,8 @@ class BounceBuffers {
   static constexpr uint32_t kLeast = 2;
 
   // Marks `count` buffers as used, and sets their bits in `taken`. False if there are not enough:
-  // none is marked then, and `result` is CUDA_SUCCESS if buffers are only in use at the moment.
+  // none is marked then. If the only reason is that buffers are in use at the moment, `result` is
+  // CUDA_SUCCESS.
   bool take(const SwapCalls& calls, HostMemory& host, uint32_t count, uint8_t* taken,
             CUresult* result);
   // `in_doubt`: a copy from or to these buffers may still be under way.

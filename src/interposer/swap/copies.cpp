@@ -39,7 +39,7 @@ struct Run {
   uint64_t offset;  // in the block
   uint64_t bytes;
   bool pinned;
-  uint32_t bounced;  // units of the block before these in its bounce buffers
+  uint32_t bounced;  // units of the block that come before this run in the bounce buffers
 };
 
 // Calls `each` for each run of the block, until `each` returns false.

@@ -18,8 +18,8 @@ SwapDevice* swap_device(State& s, int slot, CUcontext context);
 // CUDA_ERROR_INVALID_CONTEXT: no context lives, so nobody can use the memory either.
 CUresult have_stream(State& s, int slot);
 
-// Gives access to [address, address + size) to the memory's own GPU and to all GPUs of the lease
-// that can reach it, in one call: each further call would take as long again.
+// Makes [address, address + size) accessible to the memory's own GPU, and to all GPUs of the lease
+// that can reach it. Calls the driver once, as each further call would take as long again.
 CUresult give_all_access(State& s, CUdevice device, uint64_t address, uint64_t size);
 
 // Forgets what we had in a context that is gone.

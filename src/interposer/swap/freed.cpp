@@ -41,7 +41,7 @@ void swap_end_memory(State& s, const FreedLater& later) {
   note_ended(s, later.pool, later.size);
 }
 
-// Another stream may get the handle of a stream that ends, but is not ordered after the work of the
+// A new stream may get the handle of the stream that ends, and does not wait for the work of the
 // ended stream.
 void swap_stream_gone(State& s, uint64_t key) {
   Swap& swap = swap_of(s);

@@ -82,7 +82,7 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint
   s.mirror(slot);
 }
 
-// The daemon granted a sum for each context; all contexts of a GPU cost the same.
+// The daemon granted a number of bytes for each context, the same for all contexts of a GPU.
 void swap_context_returned(int slot, uint32_t left) {
   State& s = state();
   uint64_t bytes = 0;

@@ -27,8 +27,9 @@ void swap_park(int slot);
 void swap_unpark(State& s);
 uint64_t swap_parked(int slot);
 
-// Called by the worker: a block has moved, of which `clean` bytes did not have to be copied; and an
-// order has ended. `failed`: 0, or enum gpurota_swap_failure.
+// The worker calls swap_moved() after a block has moved; `clean` bytes of the block did not have to
+// be copied. The worker calls swap_order_ended() after an order; `failed`: 0, or enum
+// gpurota_swap_failure.
 void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint64_t clean);
 void swap_order_ended(int slot, gpurota_swap_direction direction, uint32_t failed,
                       uint64_t returned);
@@ -43,7 +44,7 @@ void swap_say_here();
 // this process, or the worker was not started.
 bool swap_gone(const State& s);
 
-// Called by the helper: a connection begins, and ends.
+// The helper calls swap_connected() when a connection begins, and swap_lost() when it ends.
 void swap_connected(State& s, int fd, uint64_t inode);
 void swap_lost(State& s);
 

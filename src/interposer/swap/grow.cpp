@@ -41,8 +41,9 @@ Answer wait_for_answer(State& s, SwapAsk* ask) {
   }
 }
 
-// Waits for memory that other threads are ending, and for a move under way, which ends memory that
-// was freed meanwhile and tells the daemon.
+// Waits at most kEndsMs until other threads have ended the memory that they are ending. Then waits
+// at most kMoverMs until the mover has ended memory that was freed during a move, and the daemon
+// has been told.
 void wait_for_ends(const Swap& swap, int slot) {
   const int64_t deadline = now_ms() + kEndsMs;
   while (swap.ends_under_way.load() != 0 && now_ms() < deadline) sleep_ms(1);

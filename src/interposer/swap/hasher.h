@@ -4,7 +4,7 @@
 // Loading takes the driver some 70 ms and may wait for work in flight. So the kernel is loaded once
 // for a context, while the gate is kAway: then nothing is in flight, nothing captures, and nobody
 // waits for this process. The GPU memory that the kernel takes is wired; the daemon counts it as
-// memory that the process holds beside its report. If anything fails, all memory is copied.
+// memory that the process holds without reporting it. If anything fails, all memory is copied.
 #pragma once
 
 #include "abi/cuda_abi.h"

@@ -166,7 +166,8 @@ void HostMemory::lose_pins() {
   }
 }
 
-// The memory has stayed mapped, so a record that the driver may still have is of the same pages.
+// The driver may still have a record of the old pin. The region has stayed mapped since, so the
+// record is of the same pages.
 bool HostMemory::pin_again() {
   uint32_t index = 0;
   char* memory = nullptr;

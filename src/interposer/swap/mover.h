@@ -46,7 +46,7 @@ class Mover {
   using More = uint64_t (*)(void* self);
   Moved restore(uint64_t room, More more = nullptr);
   // To be called before the program runs: host memory may then no longer have the same bytes as the
-  // GPU. The buffers are kept, and used again, as long as nobody else needs them.
+  // GPU. The host memory of the copies is kept, and used again, as long as nobody else needs it.
   void forget_copies();
   // Gives up copies of resident blocks until `bytes` of host memory are free or no copies are left.
   // Copies of blocks that are likely to have changed go first.

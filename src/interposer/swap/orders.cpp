@@ -29,7 +29,7 @@ void on_terms(Swap& swap, const gpurota_msg_swap_terms& terms) {
   swap.gate.poke();
 }
 
-// Books the grant in one step with the receipt of the daemon's answer.
+// Takes the daemon's answer and enters the grant in the books, as one step.
 bool on_grown(State& s, const gpurota_msg_swap_grown& answer) {
   Lock lock(swap_of(s).books_mutex);
   for (SwapAsk& ask : swap_of(s).asks) {

@@ -229,7 +229,7 @@ CUresult SwapSpace::free_range(uint32_t index, SwapFreed* freed) {
     Lock lock(mutex_);
     i = ranges_[index].first_block;
     ranges_[index].first_block = 0;
-    ++ranges_[index].blocks;  // counts the walk as a block: the mover must not end the range
+    ++ranges_[index].blocks;  // one more for this walk, so that the mover does not end the range
   }
   while (i != 0) {
     Remains remains{};

@@ -136,8 +136,8 @@ bool take_done(State& s, const Place& place, uint64_t size, FreedLater* out) {
   return take_freed(swap_of(s), is_done, out);
 }
 
-// Like the driver's pools when they may not grow: makes the stream wait for the work behind which
-// another stream freed memory, and uses that memory.
+// Uses memory that another stream has freed: makes this stream wait for the work that came before
+// the free. The driver's pools do the same when they may not grow.
 bool use_behind_another(State& s, const Place& place, uint64_t size, CUstream stream,
                         bool per_thread, uint16_t pool, CUdeviceptr* out) {
   const GatePass pass(GateClass::kSubmits, stream, per_thread);

@@ -41,7 +41,7 @@ struct SwapDevice {
   std::atomic<uint32_t> ready;  // `calls` can be used
   CUdevice device;
   Mutex mutex;        // held to make or to forget the members below
-  CUcontext context;  // the program's context of the two below; nullptr: none yet, or destroyed
+  CUcontext context;  // the program's, for `stream` and `events`; nullptr: none yet, or destroyed
   CUstream stream;
   CUevent events[kSwapFences];
   std::atomic<uint64_t> last_fence;
@@ -120,7 +120,8 @@ struct Swap : MemoryPart {
   std::atomic<int64_t> away_since;  // in ms; 0: the daemon is connected
   std::atomic<uint64_t> host_bytes;
   std::atomic<uint64_t> pinned_bytes;
-  std::atomic<uint64_t> kept_bytes;   // that may be held while nothing is evicted; 0: not told
+  // The host memory that may be held while nothing is evicted; 0: not told.
+  std::atomic<uint64_t> kept_bytes;
   std::atomic<uint32_t> copy_all;     // nothing is to be hashed
   std::atomic<uint32_t> takes_turns;  // gpurota_turns, from the daemon
   std::atomic<uint32_t> hash_off;     // hashing failed, or gave wrong sums

@@ -1,4 +1,4 @@
-// Access to handles and mappings, and questions about them. In leases whose memory does not move
+// Access to handles and mappings, and questions about them. In leases whose memory does not move,
 // all of these calls go straight to the driver.
 #include "interposer/driver/driver.h"
 #include "interposer/gate/gated.h"

@@ -17,15 +17,15 @@
 namespace gpurota::interposer {
 namespace {
 
-// The time between rounds: kDrainingUs while work drains; kTurnsUs while turns are taken, because
-// the end of work gives the turn up; kCalmUs if no turn was taken for a while; kShutUs while the
-// gate is shut and nothing is in flight.
+// The time between rounds: kDrainingUs while work drains; kTurnsUs while turns are taken, because a
+// lease gives its turn up when its work has ended; kCalmUs if no turn was taken for a while;
+// kShutUs while the gate is shut and nothing is in flight.
 constexpr int64_t kDrainingUs = 100;
 constexpr int64_t kSlowDrainingUs = 1000;  // once draining takes longer than kQuickMs
 constexpr int64_t kQuickMs = 20;
-// The pause between two regions of host memory that are pinned: kPinningUs while turns are taken,
-// else kPinningAheadUs, because ahead of turns the program must not slow down (with 1 ms it lost
-// 1.4 % of its steps).
+// The pause between pinning one region of host memory and the next: kPinningUs while turns are
+// taken, else kPinningAheadUs, because a program that takes no turns must not slow down (with 1 ms
+// it lost 1.4 % of its steps).
 constexpr int64_t kPinningUs = 1000;
 constexpr int64_t kPinningAheadUs = 4000;
 constexpr int64_t kTurnsUs = 2000;
@@ -38,7 +38,7 @@ constexpr uint64_t kPinnedStep = uint64_t{256} << 20;
 constexpr int64_t kWrongBooksMs = 2000;
 
 // Counts the submissions that wait at the gate for GPUs on which nothing is in flight. Work in
-// flight on another GPU may wait for such a submission. The submission adds no work on that GPU.
+// flight on another GPU may wait for such a submission, which adds no work to the other GPU.
 uint32_t count_ready(const Worker& w, uint32_t waiting) {
   uint32_t ready = 0;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
@@ -94,8 +94,8 @@ timespec pause(Worker& w, bool more) {
   return {0, static_cast<long>(us) * 1000};
 }
 
-// The state that the daemon has been told belongs to a connection, so all of it is sent again on a
-// new one.
+// State that was sent on one connection does not count for the next, so all of it is sent again on
+// a new connection.
 void begin_connection(Worker& w) {
   {
     Lock lock(w.swap.books_mutex);
