@@ -62,7 +62,7 @@ enum gpurota_status {
   GPUROTA_REFUSED_LIMIT = 1,   /* the lease has no room for it */
   GPUROTA_REFUSED_LEASE = 2,   /* no such lease (ended), or not this user's */
   GPUROTA_REFUSED_VERSION = 3, /* the daemon does not speak this version */
-  GPUROTA_REFUSED_BUSY = 4,    /* too many tenants of this user or lease */
+  GPUROTA_REFUSED_BUSY = 4,    /* too many tenants of this user or lease, or not now: ask again */
   /* 5 is not used */
   GPUROTA_UNMANAGED = 6, /* to AUTOMATIC: continue without a lease and without limits */
   /* To SWAP_GROW only (docs/design/turns.md): */

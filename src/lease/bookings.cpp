@@ -32,12 +32,10 @@ Beginning try_now(const QueueView& view, const Request& request, WallTime now) {
     beginning.gpus = std::move(decision.grants.front().gpus);
   } else if (!decision.impossible.empty()) {
     beginning.why = impossible_reason(decision.impossible.front().second);
-    beginning.out_of_service = true;
   } else {
     const Waiting& waiting = decision.waiting.front();
     beginning.evict = std::move(decision.evict);
     beginning.move_out = std::move(decision.move_out);
-    beginning.out_of_service = !waiting.out_of_service.empty();
     if (!waiting.way_made) beginning.why = waiting_reason(waiting);
   }
   return beginning;

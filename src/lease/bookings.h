@@ -42,7 +42,6 @@ struct Beginning {
   std::vector<LeaseId> leaving{};
   std::vector<LeaseId> aside{};
   std::optional<Reason> why{};  // why it has to wait for something else
-  bool out_of_service = false;  // `why`: a GPU is out of service, or the request is impossible
 };
 // `request`: the original request; `booked`: the GPUs that are kept for it. `view` must not have
 // this booking, and its queue is ignored.

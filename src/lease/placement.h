@@ -34,7 +34,7 @@ struct GpuRoom {
   bool exclusive = false;  // a lease has the whole GPU
   bool in_unreserved_use = false;        // unreserved_use is above the site's threshold
   std::map<uid_t, Bytes> unreserved_by;  // by user, as far as known
-  Bytes context_cost;        // the cost of a context here, as last measured; zero: unknown
+  Bytes context_cost;        // the least that a context was seen to cost here; zero: unknown
   WallTime idle_since;       // when the last lease left; epoch: never used
   std::string error;         // not empty: the GPU is broken
   bool draining = false;     // an administrator takes it out of service

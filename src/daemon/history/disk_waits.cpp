@@ -85,7 +85,7 @@ void DiskWaits::finish(bool settled, std::uint64_t upto, const Result<void>& don
   if (settled && !done) {
     // Not reported as an error here: the daemon's own check of the store reports it.
     log::debug("the state cannot be settled now, trying again", {{"error", done.error().message}});
-    tell(told_, std::nullopt);  // the store is open again
+    tell(told_, error_);  // the store is open again, and the disk has no more than before
   } else if (!done) {
     // Which part of the log is on the disk is unknown, so the log is moved into the database as
     // soon as possible.
@@ -101,7 +101,8 @@ void DiskWaits::finish(bool settled, std::uint64_t upto, const Result<void>& don
 
 void DiskWaits::tell(std::uint64_t upto, std::optional<Error> error) {
   told_ = std::max(told_, upto);
-  if (listener_) listener_({upto, std::move(error)});
+  error_ = std::move(error);
+  if (listener_) listener_({upto, error_});
 }
 
 }  // namespace gpurota::daemon

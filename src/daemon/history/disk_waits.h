@@ -63,6 +63,7 @@ class DiskWaits final : public ports::Durability {
   store::SqliteStore::Numbers numbers_;
   std::uint64_t made_ = 0;
   std::uint64_t told_ = 0;
+  std::optional<Error> error_;  // of the last news
   bool posted_ = false;    // begin() is posted
   bool settling_ = false;  // only the worker may use the database
   bool wants_settling_ = false;

@@ -176,6 +176,21 @@ TEST_F(SteadyStoreTest, LossOnDiskIsReportedAndTheLogUnusedUntilAllIsInTheDataba
   EXPECT_THAT(stored(), ElementsAre(1, 2));
 }
 
+TEST_F(SteadyStoreTest, LossOnDiskStaysReportedWhileTheLogCannotBeTidied) {
+  g_broken = true;
+  ASSERT_TRUE(store_->save_lease(lease(1)));
+  run_until_told();
+  ASSERT_TRUE(news_.back().error);
+  const std::size_t before = news_.size();
+  store_->settle();
+  run_until([&] { return news_.size() > before && store_->durability().is_open(); });
+  EXPECT_TRUE(news_.back().error) << "the disk still lacks the lease";
+  g_broken = false;
+  store_->settle();
+  run_until([this] { return !news_.back().error; });
+  EXPECT_TRUE(database_->sync());
+}
+
 TEST_F(SteadyStoreTest, NoWaitForTheDiskWithoutChanges) {
   ASSERT_TRUE(store_->save_lease(lease(1)));
   store_->settle();

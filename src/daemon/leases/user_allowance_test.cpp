@@ -61,6 +61,11 @@ TEST_F(UserAllowance, CountsGpuTimeWithinTheWindowOnly) {
       << "two GPUs since the window began, one for ten hours, none from the future";
 }
 
+TEST_F(UserAllowance, CountsTheGpuTimeOfASliceAsItsPartOfTheGpu) {
+  add(1, 1000, WallTime(0s), {{{"GPU-0"}, gib(6), {}}});
+  EXPECT_EQ(holding_of(1000, entries, gpus, WallTime(8h), WallTime(0s)).gpu_time, 2h);
+}
+
 TEST_F(UserAllowance, AWholeGpuCountsAsTheLargestUntilItIsNamed) {
   lease::PlacementRequest request;
   request.count = 2;
