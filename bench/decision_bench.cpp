@@ -1,6 +1,6 @@
 // Measures the cost of a decision of the queue on the state thread (lease/request_queue.h), on 16
-// GPUs with up to 80 bookings. kMaxPlanned requests are as many as get plans. The data come from a
-// fixed seed.
+// GPUs with up to 80 bookings. At most kMaxPlanned requests get plans. The data come from a fixed
+// seed.
 #include "lease/request_queue.h"
 
 #include <benchmark/benchmark.h>

@@ -219,8 +219,8 @@ class Bench:
                      + self.call("filler", "logs", self.name).stdout)
         return begun
 
-    # A filler that is moved has prepared host memory. In its first seconds, a daemon waits for
-    # programs that have not connected yet.
+    # Waits until the filler that is moved has prepared host memory, and until the first seconds are
+    # over, in which a daemon waits for programs that have not connected yet.
     def mover_on(self):
         begun, pid = self.filler_on(), self.filler_pid()
         ready = until(lambda: host_bytes(pid) > self.target, 60, 0.1)

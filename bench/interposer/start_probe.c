@@ -1,9 +1,11 @@
-/* How long until a program does what it came for, and how much memory it has of its own then.
+/* Measures how long a program takes from its start until its work is done, and how much private
+ * memory it has then.
  *
  *   start_probe         a program that never uses CUDA: nothing at all
  *   start_probe cuda    finds the driver, makes a context, allocates 1 MiB
  *
- * Prints "private_kib us": at its end, and from the start of main. startup.py compares.
+ * Prints the KiB of private memory at the end, and the microseconds since the start of main().
+ * startup.py compares these with and without libgpurota.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -80,8 +80,8 @@ class Owner {
   pid_t child_ = -1;
 };
 
-// Memory of the owner, whose words are all `word`, with its handle; and one context here in which
-// all checks open memory.
+// Memory of the owner in which all words are `word`, with the memory's handle; and one context here
+// in which all checks open memory.
 class Owned : public Request {
  public:
   Owned(std::size_t bytes, std::uint32_t value) {

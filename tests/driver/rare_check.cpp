@@ -204,8 +204,8 @@ DRIVER_CHECK(a_user_object_lives_as_long_as_graphs_refer_to_it) {
   EXPECT_SAME(destroyed, 1);
 }
 
-// The size of the layout is queried for an array without memory; the same array with memory takes
-// as much.
+// The memory that an array needs is queried while the array has none. The same array with memory
+// takes that much.
 DRIVER_CHECK(an_array_with_deferred_mapping_tells_what_it_would_need) {
   using Needs = CUresult(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray, CUdevice);
   NEED(create, CUresult(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*), "cuArray3DCreate_v2");

@@ -225,7 +225,7 @@ DRIVER_CHECK(what_is_told_of_an_address_is_of_its_mapping) {
   EXPECT_OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, range + 100));
   EXPECT_OK(cuPointerGetAttribute(&legacy_ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
                                   range + 100));
-  // 580.159 answers 0 here, but reports the device to a program that asks for it.
+  // 580.159 answers 0 as the memory type here, but still reports the device.
   EXPECT_TRUE(type == CU_MEMORYTYPE_DEVICE || (!is_simulated() && type == 0));
   EXPECT_SAME(device, 0);
   EXPECT_SAME(static_cast<int>(legacy_ipc), 0);

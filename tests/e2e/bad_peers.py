@@ -2,8 +2,8 @@
 """Peers of gpurota-web, most of which are hostile: bad_peers.py FILE
 
 Listens at a port of 127.0.0.1 for each kind, until it is ended, and writes "KIND PORT" lines to
-FILE when all ports are open. The kind "away" redirects to the kind "trap". If a client follows, the
-file "seen.trap" has the request.
+FILE when all ports are open. The kind "away" redirects to the kind "trap". If a client follows the
+redirect, the file "seen.trap" has the request.
 """
 
 import json

@@ -119,7 +119,7 @@ import json, sys
 sys.exit(any(lease["resident_bytes"] for lease in json.load(sys.stdin)["gpus"][0]["leases"]))'
   gpurota events | grep 'L1 is moved to host memory: nobody begins to use booking R1'
   gpurota explain L1 | grep 'waits for its GPU not to be needed'
-  # The room that the swap lease needs to come back is given to nobody else.
+  # No other lease gets the room that the swap lease needs when its memory is restored.
   run -75 gpurota run --nonblock --gpu-ids 0 --memory 2G -- true
   kill_daemon
   start_daemon

@@ -22,7 +22,7 @@ teardown() {
   rm -rf "${SPECS:-/nonexistent}"
 }
 
-# with_cdi [LINE…]: starts a daemon that writes specs, with these other lines in gpurota.toml.
+# with_cdi [LINE…]: starts a daemon that writes specs, with these lines added to gpurota.toml.
 with_cdi() {
   printf '%s\n' '[containers]' 'cdi = true' "cdi_folder = \"$SPECS\"" "$@" >gpurota.toml
   start_daemon

@@ -109,7 +109,7 @@ static int ends_with(const char* path, const char* end) {
   return length >= wanted && strcmp(path + length - wanted, end) == 0;
 }
 
-/* A descriptor of what the system would show; -1: the path is none of ours. */
+/* A descriptor with the content that the system would show; -1: the path is none of ours. */
 static int open_shown(const char* path, int flags) {
   char text[PATH_MAX + 64], group[PATH_MAX];
   if (!*tree) return -1;

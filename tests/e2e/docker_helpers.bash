@@ -100,7 +100,7 @@ end_containers() {
   remove_elsewhere
 }
 
-# For setup_file and setup of files that use containerd without docker, by ctr.
+# For setup_file and setup in test files that use containerd by ctr, without docker.
 make_containerd() {
   [ "$(id -u)" = 0 ] || { no_engine_because "needs root: it starts containerd" && return 0; }
   installed containerd ctr runc || { no_engine_because "containerd is not installed" && return 0; }

@@ -2,8 +2,9 @@
 # helpers of an engine after that. The image is a folder whose /usr is the host's; the driver inside
 # is the simulated one. The cases that all engines share are here.
 #
-# The helpers of an engine set two variables. ENGINE is a command. INSIDE has options of its `run`,
-# and the image; a program in such a container has everything that it has outside, except its lease.
+# The helpers of an engine set two variables. ENGINE is a command. INSIDE has options of the
+# engine's `run`, and the image. A program in a container with these options has everything that it
+# has outside, except its lease.
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # read by the tests, and set by bats
 
@@ -222,8 +223,8 @@ case_control_group_of_its_own() {
   case_in_by_its_container --memory 1G
 }
 
-# automatic [LINE…]: starts a daemon that gives leases to programs in containers, with these other
-# lines in gpurota.toml.
+# automatic [LINE…]: makes the daemon give leases to programs in containers, with these lines added
+# to gpurota.toml.
 automatic() {
   printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' 'max_memory = "2G"' "$@" \
     >gpurota.toml

@@ -32,7 +32,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   event_is 'filler_started.*nobody has used it for'
   event_is 'filler_yielded.*leaves GPU 0: .* needs its GPU'
   filler_is hold 'p["state"] in ("busy", "resting") and f["state"] == "waiting"'
-  # Until the next reading, the list names the request that wanted the GPU instead.
+  # Until the next reading, the list names the request that wanted the GPU, not the lease.
   wait_until list_says 'a lease has GPU 0'
 }
 

@@ -25,7 +25,7 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
 @test "fillers take rounds, one after the other, and one that is alone stays" {
   add_hold first
   wait_until is_on first
-  sleep 3 # longer than its stay while another filler waits
+  sleep 3 # longer than its stay would be if another filler waited
   is_on first
   [ "$(starts_of first)" = 1 ]
   add_hold second
@@ -104,8 +104,8 @@ other_is_on_instead() {
   local started=$SECONDS
   start_daemon
   wait_until is_evicted
-  # The new stay must be longer than this daemon has run so far, because the time since the daemon
-  # saw the eviction counts.
+  # The stay counts from the moment when this daemon saw the eviction, so the new stay must be
+  # longer than this daemon has run so far.
   stays_last $((SECONDS - started + 2))s
   gpurota reload
   other_is_on_instead

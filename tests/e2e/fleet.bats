@@ -41,8 +41,8 @@ END
 totals() { get "$(cat "$1".url)/api/totals" "Authorization: Bearer $(cat "${2:-token}")"; }
 status_of() { "$@" | head -n 1; }
 
-# fleet EXPRESSION: whether the expression is true of the machines by name, m, that the page of
-# `web` shows. Also fails while a machine has not been asked yet.
+# fleet EXPRESSION: whether the expression is true of m, the machines that the page of `web` shows,
+# by name. Also fails while a machine has not been asked yet.
 fleet() {
   get "$(cat web.url)/api/machines" >fleet.json
   tail -n +2 fleet.json | python3 -c '

@@ -22,7 +22,7 @@ make_folders() {
   : >"$E2E_DIR/gpurota.toml"
   export E2E_DIR GPUROTA_RUNTIME_DIR=$E2E_DIR/run
   export LC_ALL=C.UTF-8 # whatever the caller has
-  # The guard ends a daemon whose loop opens a file on which a process can keep it waiting
+  # The guard ends a daemon whose loop opens a file by which another process could block the loop
   # (loop_guard.c).
   DAEMON=(env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad --runtime-dir "$E2E_DIR/run" \
     --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")

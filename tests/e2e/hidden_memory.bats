@@ -25,8 +25,8 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   gpurota-sim set gpu0.hidden=6G
   start_daemon
   wait_until is_freeing
-  # The memory counts as being freed for ten seconds, which may be over before the refusal on a slow
-  # machine.
+  # The memory counts as being freed for ten seconds. On a slow machine, the ten seconds may be over
+  # before the refusal.
   run -75 gpurota run --gpu-ids 0 --nonblock -- true
   grep -qE 'memory of an ended program is being freed|in use without a lease' <<<"$output"
   # The other GPU is preferred, for slices too.
@@ -36,7 +36,7 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   grep -qE 'is being freed|in use without a lease' <<<"$output"
   gpurota run --gpu-ids 0 --memory 1G --nonblock -- "$PROGRAM" info
   run -75 gpurota run --gpu-ids 0 --swap --memory 5G --nonblock -- true
-  # The memory that is shown as available for a slice fits.
+  # No more memory is shown as available for a slice than a slice can have.
   holds 'gpus[0]["available_bytes"] < 3 << 30 and gpus[0]["swap_available_bytes"] < 3 << 30'
 
   wait_until is_use

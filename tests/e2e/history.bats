@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Figures over time: `gpurota history`, which figures outlive a daemon, and what happens to a file
-# that cannot be used.
+# Figures over time: what `gpurota history` shows, which figures outlive a daemon, and what happens
+# to a file that cannot be used.
 
 load helpers
 
@@ -14,7 +14,7 @@ teardown() { end_test; }
 FILE=state/history.db
 
 # history_holds EXPRESSION [ARGUMENT…]: whether the expression is true of `gpurota history --json`:
-# h is the whole answer, gpus are its GPUs, points those of the first GPU.
+# h is the whole answer, gpus has its GPUs, and points has the points of the first GPU.
 history_holds() {
   local expression=$1
   shift

@@ -197,8 +197,8 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   gpurota reserve --gpus 1 --for 1h > /dev/null
   run -0 gpurota job add whole --gpus 2 -- sleep 600
   [[ "$output" == 'added job whole: in the queue, position 1: 0 of 2 GPUs are free for it; '* ]]
-  # With --boot-after, the command is not checked beforehand, because the other job may make it. The
-  # message must not say that the job runs.
+  # With --boot-after, the command is not checked beforehand, because the other job may make the
+  # program. The message must not say that the job runs.
   run -1 gpurota job add later --memory 1G --boot-after web -- ./made-by-web
   [[ "$output" == \
     *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]

@@ -5,7 +5,7 @@
 load helpers
 load job_helpers
 
-# after NAME: prints the jobs that NAME starts after, as a Python list.
+# after NAME: prints, as a Python list, the jobs after which the job NAME starts.
 after() {
   gpurota job show "$1" --json |
     python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["after"])'

@@ -151,7 +151,7 @@ PYTHON
   wait_until in_state off running
   gpurota job stop off
   wait_until in_state off stopped
-  # Each job writes down when it starts; the jobs are added in the order c, a, b.
+  # Each job writes its name when it starts; the jobs are added in the order c, a, b.
   local order=$E2E_DIR/order name
   for name in c a b; do
     add "$name" --memory 1G --env E2E_DIR -- sh -c "echo $name >>'$order'; exec sleep 600"

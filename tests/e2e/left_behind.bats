@@ -68,8 +68,8 @@ END
     'is over' >said
   [ "$(grep -c '^gpurota: L1 is over: its time is over; if this shell still has its variables: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell$' said)" = 1 ]
   grep -x L1 said
-  # The process that watches the lease for the shell ends with the shell, which does not wait for
-  # it.
+  # A process watches the lease for the shell. The process ends with the shell, and the shell does
+  # not wait for the process.
   in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1h)"; read -r; echo "$GPUROTA_LEASE"' \
     'L2 on GPU 0' >said
   grep -x L2 said

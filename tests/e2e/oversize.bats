@@ -26,8 +26,9 @@ configure() {
   PATIENCE=240
   configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'
   gpurota set --gpu-ids 0 --capacity 640M --quantum 1s
-  # The small program starts first. Its memory that cannot move is then known, and is not promised
-  # to the large one. The small program has a second context most of the time.
+  # The small program starts first, so that the daemon knows which part of its memory cannot move,
+  # and does not promise that part to the large program. The small program has a second context most
+  # of the time.
   mkfifo "$E2E_DIR/tell" "$E2E_DIR/tell_beside"
   in_background beside gpurota run --gpu-ids 0 --swap --memory 500M -- \
     sh -c 'exec env PROBE_BUFFERS=8 "$0" torture 0 5 <"$1"' "$E2E_SWAP_PROBE" "$E2E_DIR/tell_beside"

@@ -76,7 +76,7 @@ teardown() {
 @test "a container in a user namespace (--uidmap) is in its lease by its token" {
   open_driver_to_all
   with_options --uidmap 0:200000:5000 --gidmap 0:200000:5000
-  # The root of the container must be able to make the files on which others are mounted.
+  # The root user of the container must be able to make files on which other files are mounted.
   chown -R 200000:200000 image
   case_our_numbers podman web
 }

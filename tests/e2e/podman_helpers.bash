@@ -54,7 +54,8 @@ END
   INSIDE=("${SHOWN[@]}" --rootfs "$E2E_DIR/image")
 }
 
-# Does the same as the user nobody; AS_USER is put before a command.
+# Like have_podman, for podman without root. AS_USER, put before a command, runs the command as the
+# user nobody.
 have_rootless_podman() {
   [ "$(id -u)" = 0 ] || skip "needs root: it gives another user subordinate ids"
   installed podman newuidmap || skip "podman, or newuidmap (uidmap), is not installed"

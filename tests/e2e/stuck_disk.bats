@@ -91,8 +91,8 @@ runs() { kill -0 "$1" 2>/dev/null; }
 @test "a daemon that stops has stored everything" {
   stick
   in_background reserved gpurota reserve --memory 1G --short
-  # The lease must be among the changes that wait for the disk, so this case waits for the lease
-  # first. A change of the history alone can also wait for the disk.
+  # The lease must be among the changes that wait for the disk. A change of the history alone can
+  # also wait for the disk, so this case waits for the lease first.
   wait_until holds 'len(leases) == 1'
   wait_until waits_for_disk
   kill -TERM "$DAEMON_PID"

@@ -200,8 +200,8 @@ refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web does no
 @test "where no browser is opened it says why, and the link is good all the same" {
   start_web
   mkdir -m 700 mine
-  # said_of [VARIABLE=VALUE]…: makes a link without ssh and without a display, except for these
-  # variables.
+  # said_of [VARIABLE=VALUE]…: makes a link with these variables set, and no other variables of ssh
+  # or of a display.
   local nowhere=(env -u SSH_CONNECTION -u DISPLAY -u WAYLAND_DISPLAY -u XDG_RUNTIME_DIR)
   said_of() {
     "${nowhere[@]}" "$@" gpurota web >the_link 2>said
@@ -325,7 +325,7 @@ END
   status_is 400
   call jar Acquire '{"request": {"gpus": 1}}'
   says_error Denied
-  # A gpurota-web that asks nevertheless is refused as well.
+  # The daemon also refuses a gpurota-web that passes such a call on.
   python3 - jar "$GPUROTA_RUNTIME_DIR/control.sock" <<'END'
 import json, socket, sys
 jar = json.load(open(sys.argv[1]))

@@ -1,6 +1,6 @@
-// main() of a fuzz target built without libFuzzer: runs every file of the corpus, each prefix of it
-// (of the first kilobyte) and each single flipped byte. Deterministic; fails if the corpus is
-// empty.
+// main() of a fuzz target built without libFuzzer: runs the target on every file of the corpus, on
+// each prefix of the file's first kilobyte, and on the file with one byte changed, for each byte of
+// that kilobyte. Deterministic; fails if the corpus is empty.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

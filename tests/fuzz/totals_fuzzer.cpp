@@ -30,7 +30,8 @@ void check_totals(const web::Totals& totals) {
   require(totals.models.size() <= web::Totals::kMostModels);
   const std::string text = web::totals_json(totals);
   check_json(text);
-  // Text that is passed on parses to the same again, unless escapes have made it too long.
+  // Text that is passed on can be parsed again, with the same result, unless escapes have made the
+  // text too long.
   if (text.size() > web::Totals::kMostBytes) return;
   const auto again = web::parse_totals(text);
   require(again.has_value() && web::totals_json(*again) == text);

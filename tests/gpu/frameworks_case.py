@@ -235,7 +235,7 @@ def _softmax_rows(x, y, columns, BLOCK: "tl.constexpr"):  # noqa: F821, N803
 
 def jax_case():
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = "1.0"  # else JAX keeps itself to three quarters
+    os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = "1.0"  # else JAX takes only three quarters
     try:
         import jax
         import jax.numpy as jnp

@@ -1,23 +1,33 @@
-/* imports.c: memory that several processes have, by hand: does what each line of its input says and answers each with one line.
+/* imports.c: memory that several processes have, by hand: carries out each line of its input, and
+ * answers each with one line, which begins with the driver's result unless the list says otherwise.
  *
  *   cc -O1 -o imports imports.c -ldl        (no CUDA header: its few facts are below)
  *
- *   make MIB     cuMemCreate of memory that can be exported: the code
- *   export       of it: the code and the path of a descriptor, for `hold` and `take` of another process
- *   close        that descriptor
- *   map MIB      what was made or taken, where it can be written: the code
- *   unmap, release
- *   hold PATH    a duplicate of another process's descriptor, and nothing else: the code and its path
- *   key          the lock on the descriptor that is held ("-": none), by which libgpurota knows the memory
- *   drop         closes it
- *   take PATH    imports it (cuMemImportFromShareableHandle)
- *   external PATH MIB   imports it (cuImportExternalMemory); destroy
- *   alloc MIB, free; handle: the code and 128 hexadecimal digits; open HEX, shut (cuIpcCloseMemHandle)
- *   pool MIB     a pool that can be exported, and so much from it; poolpath; piece: 128 hexadecimal digits
- *   poolin PATH  imports a pool; piecein HEX: memory of it; piecefree
- *   info         free and total MiB by cuMemGetInfo
- *   nvml         MiB in use on the GPU, and PID=MiB of each process that NVML lists
- *   pid, end
+ *   make MIB         makes memory that can be exported (cuMemCreate)
+ *   export           exports the memory: also answers with the path of a descriptor, for `hold` and
+ *                    `take` of another process
+ *   close            closes the descriptor of `export`
+ *   map MIB          maps the memory that was made or taken, so that it can be written
+ *   unmap, release   ends the mapping; releases the handle of the memory
+ *   hold PATH        only duplicates another process's descriptor: also answers with the path of
+ *                    the duplicate
+ *   key              answers with the lock on the held descriptor ("-": none), by which libgpurota
+ *                    knows the memory
+ *   drop             closes the held descriptor
+ *   take PATH        imports the memory of a descriptor (cuMemImportFromShareableHandle)
+ *   external PATH MIB   the same by cuImportExternalMemory; `destroy` ends this import
+ *   alloc MIB, free  allocates and frees linear memory
+ *   handle           also answers with the handle of the linear memory, 128 hexadecimal digits
+ *   open HEX, shut   opens linear memory by such a handle, and closes it (cuIpcCloseMemHandle)
+ *   pool MIB         makes a pool that can be exported, and allocates a piece of MIB from it
+ *   poolpath, piece  also answers with the path of the pool's descriptor; with the handle of the
+ *                    piece, 128 hexadecimal digits
+ *   poolin PATH      imports a pool
+ *   piecein HEX, piecefree   imports a piece of the imported pool; frees the piece
+ *   info             answers with the free and the total MiB, by cuMemGetInfo
+ *   nvml             answers with the MiB in use on the GPU, and PID=MiB of each process that NVML
+ *                    lists
+ *   pid, end         answers with the process's number; ends
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 #!/bin/bash
 # imports.sh DIST: tests memory that one process imports from another, on a real GPU. The first
-# steps show, without gpurota, which process holds what by NVML and by cuMemGetInfo, and what a
-# descriptor alone keeps. The other steps start a daemon, and check that an import counts for its
-# importer, is refused beyond the importer's limit, is not charged twice within a lease, and is
+# steps show, without gpurota, how much each process holds according to NVML and cuMemGetInfo, and
+# what a descriptor alone keeps. The other steps start a daemon, and check that an import counts for
+# its importer, is refused beyond the importer's limit, is not charged twice within a lease, and is
 # credited when either side ends. Needs cc; at most 8 GiB of device memory. Exits with the number of
 # steps that failed.
 # shellcheck disable=SC2317,SC2154  # functions are called by name; steps.bash sets $failed

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what NVML reports about a real GPU that gpurota records (src/nvml/nvml_figures.cpp), and
+"""Prints the figures of a real GPU that gpurota takes from NVML (src/nvml/nvml_figures.cpp), and
 what each query costs.
 
     tests/gpu/nvml_figures.py [GPU]

@@ -357,7 +357,7 @@ def main():
     parser.add_argument("gpurota")
     parser.add_argument("--only", default="")
     parser.add_argument("--allocators", default="native,expandable,async")
-    # The default is the slice plus one and a half times a lease that takes turns.
+    # The default has room for the slice, and for one and a half of the leases that take turns.
     parser.add_argument("--capacity", default="31G")
     parser.add_argument("--quantum", default="200ms")
     parser.add_argument("--results")

@@ -9,8 +9,9 @@ For each piece and n: runs the piece with the failure, where every call may be r
 the bystanders have lost nothing; and runs the piece without a failure, which must work. A piece is
 done when it needs fewer calls than n. Prints the tested values of n.
 
-With `begin`, the start of a daemon is tested: the daemon is killed, and the next one, DAEMON…,
-restores all leases, or ends and says why; then the one after it restores them.
+With `begin`, the start of a daemon is tested: the daemon is killed. The next daemon (DAEMON…), in
+which a call fails, restores all leases, or ends and says why. The daemon after that restores all
+leases.
 """
 import mmap
 import os
@@ -302,7 +303,7 @@ class Bystanders:
 
     @staticmethod
     def seen():
-        """The properties of the leases that do not change by themselves."""
+        """For each lease, the properties that do not change by themselves."""
         return {l["lease_id"]: (l["uid"], l["kind"], l["state"], l["pid"],
                                 [(g["uuid"], g["limit_bytes"]) for g in l["gpus"]])
                 for l in ask("Status")["leases"]}
@@ -334,7 +335,7 @@ class Bystanders:
             len(ask("ListJobs")["jobs"]) == 1 and not ask("ListFillers")["fillers"]
 
     def clean_up(self):
-        """Removes what an unfinished piece has left, by asking again, as its owner would."""
+        """Removes what an unfinished piece has left, with the calls that its owner would make."""
         for lease_id in set(self.seen()) - set(self.leases):
             tried("Release", lease_id=lease_id)
         for request in ask("ListRequests")["requests"]:

@@ -56,7 +56,8 @@ waiting() {
   # In earlier versions three such requests kept the GPU one after the other, and this request
   # waited forever.
   as_alice timeout 60 gpurota run --gpu-ids 1 --memory 1G -- echo served | grep -x served
-  # The time of keep_free_gpus counts for the GPU, so a later request does not wait again.
+  # The time of keep_free_gpus is counted for the GPU, not for each request, so a later request does
+  # not wait again.
   as_alice gpurota run --nonblock --gpu-ids 1 -- true
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Tests what another user's container can use, see or end of a user's lease. The container is made
 # as engines make one from the kernel's parts: a user namespace in which the attacker is root, a pid
-# namespace, and a control group with an engine's name for it.
+# namespace, and a control group with a name like those that engines give.
 
 load ../e2e/helpers
 
@@ -159,7 +159,8 @@ signal.pause()' "$1"
 
 @test "process numbers of another namespace match no process here" {
   victim_holds
-  # The attacker has the victim's process number in its own namespace.
+  # The attacker's program gets, in its own namespace, the process number that the victim's program
+  # has outside.
   # shellcheck disable=SC2016
   run ! attacker sh -c 'echo "$1" >/proc/sys/kernel/ns_last_pid 2>/dev/null; shift; exec "$@"' sh \
     $((VICTIM_PID - 1)) \

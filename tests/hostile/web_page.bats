@@ -25,7 +25,8 @@ started_again() { [ "$(started)" -gt "$1" ]; }
     gpurota-web --listen 127.0.0.1:0
   wait_until says unit '^[0-9]'
   PORT=$(head -n 1 unit)
-  # An address of --listen takes effect, and a message says that nobody keeps its port.
+  # If --listen names another address than the socket unit does, --listen takes effect, and a
+  # message says so.
   wait_until says unit "gpurota-web.socket listens on 127.0.0.1:$PORT, and --listen says"
   kill_background
   in_background unit sh -c 'exec python3 -B "$@" <stay' sh "$BATS_TEST_DIRNAME/web_port.py" \

@@ -46,8 +46,8 @@ class RunningDaemon {
   }
   // A slice for this process, held until the connection closes; aborts if it is refused.
   proto::Acquire::Reply acquire_slice(client::Connection& connection, Bytes limit) const;
-  // Like acquire_slice, on a connection that outlives the daemon: tests are tenants themselves, and
-  // the end of the lease would kill them.
+  // Like acquire_slice, on a connection that outlives the daemon: a test is a tenant itself, so the
+  // end of its lease would kill the test.
   proto::Acquire::Reply keep_slice(Bytes limit);
   // Bytes charged to the only GPU of the only lease.
   Bytes granted() const;

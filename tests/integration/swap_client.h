@@ -65,7 +65,8 @@ class SwapClient {
   std::optional<Opened> open(const gpurota_shared_name& name);
   void ask_to_open(const gpurota_shared_name& name);
   // From SWAP_HERE on, other tenants may open the client's memory with this key. The client answers
-  // a question by writing the address of the name into the socket that came with the question.
+  // a question by writing the question's `name.address` into the socket that came with the
+  // question.
   void set_key(std::uint64_t key);
   // Acts as if the connection had broken.
   void disconnect();

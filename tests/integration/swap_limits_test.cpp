@@ -178,9 +178,9 @@ TEST_F(SwapLimitsTest, AQuantumIsSetAlsoWhereALeaseNoLongerFits) {
   EXPECT_EQ(turns().quantum_ms, 2000);
 }
 
-// A new daemon must not cut the memory to the lowered limit, because the memory was granted. The
-// daemon could never restore all of it, and would open the gate of a library that waits for the
-// rest.
+// A new daemon must not cut the memory to the lowered limit, because the memory was granted.
+// Otherwise the daemon could never restore all of the memory, and would open the gate of a library
+// that waits for the rest.
 TEST_F(SwapLimitsTest, ATenantUnderALoweredLimitKeepsItsMemoryAndIsBoundedFromThenOn) {
   const LeaseId first = make_lease(), second = make_lease();
   auto a = std::make_unique<SwapClient>(daemon.tenant_socket());

@@ -8,7 +8,7 @@
 //                        BYTES      requests BYTES; prints "granted" or "refused"
 //                        fork       makes a child that is not a tenant; prints its pid
 //                        as nobody  the same, as the user nobody
-//                        orphan     makes a child of a child; `let go` ends the child between
+//                        orphan     makes a child and a grandchild; `let go` then ends the child
 #include "wire_tenant.h"
 
 #include <csignal>

@@ -92,7 +92,7 @@ class FakeDaemon {
     std::uint32_t last_grown = 0;
   };
 
-  // Memory that several tenants hold: charged to all of them, and counted once.
+  // Memory that several tenants hold: in the grant of each, but only once in charged().
   struct Shared {
     std::uint64_t bytes = 0;
     std::uint32_t slot = 0;

@@ -53,7 +53,8 @@ class SwapDaemon {
   std::uint64_t refused_for_rdma() const;
   std::uint64_t let_through() const;
   bool wait_for_grant_while_away() const;
-  // The fraction of the time since the last call in which tenants reported work.
+  // The fraction of time in which tenants reported work, measured since the last call of
+  // busy_share().
   double busy_share();
   std::string bad() const;  // the first error; "" if none
   // The sum over all connected tenants.

@@ -18,8 +18,8 @@ class Program {
     std::vector<unsigned char> bytes;  // expected bytes
   };
 
-  // Allocates until there is no room: most memory in one piece, one piece in both places, and some
-  // of other kinds.
+  // Allocates until there is no room: most memory in one piece, one piece partly on the GPU and
+  // partly in host memory, and some memory of other kinds.
   bool fill() {
     std::size_t free = 0, total = 0;
     if (!OK(cuMemGetInfo_v2(&free, &total))) return false;

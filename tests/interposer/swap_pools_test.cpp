@@ -20,7 +20,7 @@ TEST_F(SwapPools, MemoryBusyOnAnotherStreamIsReusedAfterItsWork) {
   expect_well("freed_behind_work");
 }
 TEST_F(SwapPools, TakeBackMemoryFromAThreadWithoutAContext) { expect_well("freed_by_a_stranger"); }
-// Trap: PyTorch frees memory of the default stream that a thread's stream still reads
+// Trap: PyTorch frees memory of the default stream while a thread's stream still reads that memory
 // (cudaMallocAsync).
 TEST_F(SwapPools, KeepMemoryMappedThatAnotherStreamStillUses) {
   expect_well("freed_in_another_stream");

@@ -252,8 +252,8 @@ TEST_F(SwapTest, GrantThatCannotBeUsedNowIsReturnedAndRequestedAgain) {
 const std::set<std::string> kDifferences = {
     "a_threshold_keeps_memory_until_it_is_trimmed",
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
-    // Free memory means that of the lease, not of the GPU: the maker is not charged for memory that
-    // other processes keep.
+    // A program sees the free memory of its lease, not of the GPU. The maker of memory is not
+    // charged after freeing it, even while importers keep the memory.
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
     "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once",
     "memory_that_is_freed_while_it_is_open_stays_until_it_is_closed",

@@ -419,7 +419,8 @@ void busy() {
   }
 }
 
-// Like busy, with a child that outlives it, holds whatever it inherited, and then uses CUDA itself.
+// Like busy, with a child that outlives the program, holds whatever the child has inherited, and
+// then uses CUDA itself.
 void busy_with_a_child() {
   int ends[2];
   EXPECT(::pipe2(ends, O_CLOEXEC) == 0);

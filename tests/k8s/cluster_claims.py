@@ -167,8 +167,8 @@ def owner_of_slices(cluster):
 
 
 def a_new_node_object(cluster):
-    """The driver makes the new Node object the owner of its slices, and then writes nothing
-    more."""
+    """The new Node object becomes the owner of the driver's slices, and then the driver writes
+    nothing more."""
     def delete():
         cluster.ask("DELETE", "/api/v1/nodes/" + NODE)
     restart_kubelet(cluster, delete)

@@ -137,7 +137,7 @@ class FakeScheduler:
         return found
 
     def configs_for(self, requests, results):
-        """The configurations of the lease that the classes of the chosen alternatives have."""
+        """The configurations of the lease, from the device classes of the chosen alternatives."""
         names = {each["request"] for each in results}
         wanted = [(request["name"], request["exactly"]) for request in requests
                   if "exactly" in request]

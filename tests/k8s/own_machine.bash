@@ -22,7 +22,8 @@ make_machine() {
     [ -d "$path" ] || { mkdir -p "$path" && made+=("$path"); }
     mkdir -p "$folder/mounts$path"
   done
-  # Files of the test's own replace those by which kubelet changes settings of the whole machine.
+  # Kubelet changes settings of the whole machine through files. The test replaces these files by
+  # its own.
   mkdir -p "$folder/sysctl"
   for setting in vm.overcommit_memory=1 vm.panic_on_oom=0 kernel.panic=10 kernel.panic_on_oops=1; do
     echo "${setting#*=}" >"$folder/sysctl/${setting%=*}"

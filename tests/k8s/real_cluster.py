@@ -141,8 +141,8 @@ def a_completed_pod(pods, add):
 
 
 def check_known_parts(cluster, name):
-    """Lets the server check the parts of a manifest for newer versions that this version knows.
-    Nothing is stored."""
+    """Lets the server check a manifest that is made for newer versions: only the parts that the
+    server's version knows. Nothing is stored."""
     known = [each for each in documents(name)
              if each["apiVersion"].split("/")[0] in ("v1", "apps", "rbac.authorization.k8s.io")]
     cluster.write("known.yaml", yaml.safe_dump_all(known))

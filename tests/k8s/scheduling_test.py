@@ -1,6 +1,6 @@
 """Tests what gpurota-dra publishes for two GPUs of 8 GiB, by what a scheduler (fake_scheduler.py)
-allocates from it. Claims with devices are not prepared here, so the driver does not know them:
-all allocations of a case happen in the same second.
+allocates from it. All allocations of a case happen in the same second, and no claim is prepared. So
+the driver does not know the claims that already have devices.
 """
 
 import unittest

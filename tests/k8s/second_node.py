@@ -21,7 +21,8 @@ GROUP = "gpurota-node2"
 UNSHARED = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation",
             "private")
 ENTERED = ("--net", "--mount", "--pid", "--cgroup")
-# A program that enters the namespaces stays in the first node's control groups until it joins.
+# A program that enters the namespaces stays in the first node's control groups until it joins those
+# of the second node.
 JOIN = """
 for each in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do
   [ ! -e "$each" ] || echo $$ >"$each"

@@ -69,7 +69,7 @@ mkdir -p "$root/packages" && cp "$packages"/*.deb "$root/packages"
 "$here/tests/packages/renumber.sh" "$packages" "$root/newer" +next
 folder=packages
 mapfile -t installed < <(ours gpurota gpurotad libgpurota gpurota-web)
-names=(gpurota-web gpurota-kubernetes gpurota-burn gpurotad gpurota libgpurota gpurota-sim python3-gpurota) # in an order to remove them
+names=(gpurota-web gpurota-kubernetes gpurota-burn gpurotad gpurota libgpurota gpurota-sim python3-gpurota) # in the order of removal
 mapfile -t others < <(ours gpurota-burn gpurota-kubernetes gpurota-sim python3-gpurota)
 bytes=0 kib=0
 for package in "${installed[@]}"; do

@@ -4,9 +4,9 @@
 // Run under `gpurota run --memory`. Prints one JSON object, in which:
 //   over_limit     samples at which NVML's sum was above the limit; must be 0
 //   peak_percent   the largest sum seen, of the limit; shows that the limit can be reached
-//   wrongly        refusals of requests that fitted beside the most that could have been held
-//                  meanwhile: each thread keeps the peak of what was held since its request began,
-//                  where a block counts from before its allocation until after its release
+//   wrongly        refusals of requests that would have fitted at any moment since the request
+//                  began: each thread keeps the peak of `held` since then, and in `held` a block
+//                  counts from before its allocation until after its release
 //   longest_ms     the longest that an allocation took, granted or refused
 // Every block is written at both ends and checked before it is freed.
 #include "abi/cuda_abi.h"

@@ -3,8 +3,9 @@
 #
 # BUILD is a build folder whose stage is installed (ctest -R '^stage$'). Runs hosts.bats with two
 # sshd on ports of their own, which lead to two daemons. Needs sshd (openssh-server; GPUROTA_SSHD
-# names an sshd other than that on the PATH). As root, the script gives sshd the user and the folder
-# that sshd needs in a mount namespace of its own, so that nothing of this machine changes.
+# names an sshd other than that on the PATH). As root, the script makes the user and the folder that
+# sshd needs. Both are only in a mount namespace of the script's own, so that nothing of this
+# machine changes.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "$1")

@@ -96,8 +96,8 @@ make_disk() {
   new_user bob
 }
 
-# new_user NAME: makes a user, and first removes from the overlay a user of that name of this
-# machine.
+# new_user NAME: makes a user. If this machine has a user of that name, that user is first removed
+# from the overlay.
 new_user() {
   local file
   for file in passwd shadow group gshadow subuid subgid; do

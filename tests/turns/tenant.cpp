@@ -141,8 +141,8 @@ class Tenant {
     if (left > 0 || failed) say({Kind::kEvicted, 0, 0, 0, 0, failed ? 1u : 0u, 0, left});
   }
 
-  // Restores blocks into the granted `room`. The tenant gives room that is too small for another
-  // block back to the daemon, as the library does.
+  // Restores blocks into the granted `room`. If the rest of the room is too small for another
+  // block, the tenant returns the rest to the daemon, as the library does.
   void restore(std::uint64_t room) {
     const Moved moved = Mover(*space_, on_restored, this).restore(room);
     const std::uint64_t left = room - moved.bytes;

@@ -1,11 +1,22 @@
 // Looks at the page as its readers do: node browser.mjs URL FOLDER WHAT [LINK [OTHER]]
 //
-// WHAT is views (each view, wide and as a phone, light and dark: no mistake that axe finds, nothing that the content security policy
-// had to stop, no request to another host, nothing wider than the screen; screenshots go to FOLDER), restart (prints what the page says while the daemon is
-// stopped and started again), text (what users wrote is shown as text), keys (views can be reached with the keyboard), or
-// paint (prints how long the first view took), signed_in (as views, of somebody who opens LINK, a link of `gpurota web`), or actions (what
-// they can do there, by mouse and keyboard; prints each step), fleet (the machines, as views), wall (where only those who are signed in see the page: before,
-// after and behind LINK), offered (what LINK's reader is asked who then opens OTHER, a link of another user), sessions (ends another session than the one of LINK), or items (what they do with the items of the array sweep; prints each step). Used by tests/e2e/web_browser.bats.
+// LINK and OTHER are links of `gpurota web`, made by different users. WHAT is one of:
+//   views      each view, wide and as a phone, light and dark: axe finds no mistake, the content
+//              security policy has to stop nothing, no other host is asked, and nothing is wider
+//              than the screen; screenshots go to FOLDER
+//   restart    prints what the page says while the daemon is stopped and started again
+//   text       text that users wrote is shown as text
+//   keys       views can be reached with the keyboard
+//   paint      prints how long the first view takes
+//   signed_in  as views, for a user who has opened LINK
+//   actions    what such a user can do, by mouse and keyboard; prints each step
+//   fleet      the machines, as views
+//   wall       a page that only signed-in users may see: before signing in by LINK, signed in, and
+//              signed out again
+//   offered    what the user of LINK is asked when the same browser opens OTHER
+//   sessions   ends a session other than that of LINK
+//   items      what the user of LINK can do with the items of the array sweep; prints each step
+// Used by tests/e2e/web_browser.bats.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
@@ -21,7 +32,7 @@ const browser = await chromium.launch({
 });
 const problems = [];
 
-// A page that reports what it should not do.
+// Opens a page; whatever the page should not do becomes a problem.
 async function open(options = {}) {
   const context = await browser.newContext({ viewport: SIZES.wide, locale: "en-GB", ...options });
   const page = await context.newPage();
@@ -39,7 +50,8 @@ async function open(options = {}) {
   return page;
 }
 
-// The page follows a key or a click after a moment. `holds` is asked until it is true; false after 10 s is a problem.
+// The page follows a key or a click after a moment: calls `holds` until it returns true. If `holds`
+// is still false after 10 s, that is a problem.
 async function soon(page, holds, problem) {
   for (const end = Date.now() + 10000; Date.now() < end; await page.waitForTimeout(20)) {
     if (await holds()) return;
@@ -58,12 +70,12 @@ async function show(page, view) {
 async function check(page, name) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (wide > 0) problems.push(`${name}: ${wide} pixels wider than the screen`);
-  // By the debugger's own way: the page's policy would refuse a script that is added to it.
+  // Evaluated by the debugger: the page's policy would refuse a script that is added to the page.
   const result = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] })`);
   for (const { id, nodes } of result.violations) problems.push(`${name}: axe ${id}: ${nodes.slice(0, 3).map((node) => node.html).join(" ")}`);
 }
 
-// 90 days of eight GPUs, as a machine has them that has run for so long; with a gap.
+// 90 days of figures of eight GPUs, with a gap, as from a machine that has run for 90 days.
 function ninetyDays() {
   const steps = 600, step_seconds = 12900, until = Date.now();
   const figures = (gpu, most) => Array.from({ length: steps }, (_, i) =>
@@ -108,7 +120,8 @@ async function views() {
       await page.context().close();
     }
   }
-  // A zoom of 200 % has half as many pixels of CSS; and nothing moves for who does not want it.
+  // With a zoom of 200 %, the page has half as many CSS pixels. Nothing moves for a user who wants
+  // reduced motion.
   const page = await open({ viewport: { width: 720, height: 450 }, deviceScaleFactor: 2, reducedMotion: "reduce" });
   for (const view of VIEWS) {
     await show(page, view);
@@ -145,7 +158,7 @@ async function keys() {
   await soon(page, () => page.evaluate(() => document.activeElement?.id === "content"), "the first Tab does not lead to the content");
   await page.locator("nav a", { hasText: "History" }).focus();
   await page.keyboard.press("Enter");
-  await page.locator(".ranges").first().waitFor(); // that of the charts comes with what they show
+  await page.locator(".ranges").first().waitFor(); // the ranges of the charts come with their data
   await page.locator(".ranges input").first().focus();
   await page.keyboard.press("ArrowRight");
   await soon(page, () => page.getByLabel("1 h", { exact: true }).isChecked(), "the arrow keys do not choose a range");
@@ -158,7 +171,7 @@ function report(what, figures) {
   console.log(`${what}: median ${Math.round(median(figures))} ms (least ${Math.round(Math.min(...figures))}, most ${Math.round(Math.max(...figures))}; ${figures.length} times)`);
 }
 
-// As long as the first picture of `path` takes in a new browser context, with nothing in its cache.
+// The page, and the time of its first paint, in a new browser context with an empty cache.
 async function firstPaint(path) {
   const page = await open();
   await page.goto(`${url}/${path}`);
@@ -204,7 +217,7 @@ async function paint() {
   report("History, 90 days: drawn", drawn);
 }
 
-// A page whose reader has opened the link, and what other pages of the same browser have then.
+// A page whose user has signed in by LINK.
 async function signIn(options) {
   const page = await open(options);
   await page.goto(link);
@@ -237,7 +250,7 @@ async function signed_in() {
       await show(page, "queue");
       await page.locator(".tag").first().waitFor();
       await picture("queue");
-      // With totals only, these are the user's own view.
+      // Where the page has only totals, the next views show what belongs to the user.
       await show(page, "events");
       await page.getByRole("cell", { name: "lease made" }).first().waitFor();
       await picture("events");
@@ -253,7 +266,7 @@ async function signed_in() {
   }
 }
 
-// Every look of the view that is shown.
+// Takes and checks a picture for each colour scheme and size; `begin` shows the view.
 async function pictures(name, begin) {
   for (const colorScheme of ["light", "dark"]) {
     for (const [size, viewport] of Object.entries(SIZES)) {
@@ -297,7 +310,8 @@ async function wall() {
   console.log("gone");
 }
 
-// Somebody who is signed in opens a link of another user, which OTHER is: it names the account, and does nothing before they say so.
+// A signed-in user opens OTHER, a link of another user. The page names the other account, and does
+// nothing before the user agrees.
 async function offered() {
   const page = await signIn();
   const who = page.getByRole("link", { name: /Signed in as/ });
@@ -322,7 +336,7 @@ async function offered() {
   console.log("accepted");
 }
 
-// Ends another session than this one's, which then sees that.
+// Ends a session other than the page's own; the list must then be without that session.
 async function sessions() {
   const page = await signIn();
   await page.getByRole("link", { name: /Signed in as/ }).click();

@@ -1,7 +1,8 @@
 // Draws the web page of a made-up machine: node pictures.mjs URL FOLDER
 //
-// URL is that of a gpurota-web, which gives the page's files; what the page shows is made here. The pictures go to FOLDER: 8 and 16 GPUs, wide and as a
-// phone, light and dark, and web-page.png, which README shows: a copy lies in docs/images. Used by tests/e2e/web_browser.bats.
+// A gpurota-web at URL serves the page's files; the data that the page shows are made here. The
+// pictures go to FOLDER: 8 and 16 GPUs, wide and as a phone, light and dark, and web-page.png.
+// README shows a copy of web-page.png, which is in docs/images. Used by tests/e2e/web_browser.bats.
 import { chromium } from "playwright-core";
 
 const [url, folder] = process.argv.slice(2);
@@ -13,7 +14,7 @@ function before(minutes) { return new Date(Date.parse(NOW) - minutes * 60000).to
 // The first 8 GPUs are those of `gpurota top` in README (src/cli/status/status_samples_test.cpp,
 // "server"): both pictures show one machine at one time.
 
-// What differs from a free GPU of 80 GiB.
+// A GPU. `changes` has what differs from a free GPU of 80 GiB.
 function gpu(i, changes) {
   return {
     label: `${i}`, uuid: `GPU-${i}`, name: "NVIDIA H100 80GB HBM3", is_instance: false, state: "available", memory_bytes: 80 * GIB, used_bytes: 0, unified: false,
@@ -68,7 +69,7 @@ async function draw(name, count, viewport, colorScheme) {
   const context = await browser.newContext({ viewport, colorScheme, locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
   const page = await context.newPage();
   await page.route(`${url}/api/**`, (route) => route.fulfill({ status: 503, json: { error: "not here" } }));
-  // The browser asks again once it has read this, which changes nothing.
+  // After this answer the browser asks again, which changes nothing.
   const body = `retry: 600000\n\ndata: ${JSON.stringify(machine(count))}\n\n`;
   await page.route(`${url}/api/live`, (route) => route.fulfill({ contentType: "text/event-stream", body }));
   await page.goto(`${url}/`);

@@ -104,8 +104,8 @@ const Call kMapping[] = {
      }},
 };
 
-// These handles are opened by the process that made them. The driver always refuses that for
-// memory, but the result still shows whether it checks captures first.
+// These handles are opened by the process that made them. The driver always refuses to open memory
+// in the process that made it, but the result still shows whether the driver checks captures first.
 const Call kShared[] = {
     {"cuIpcGetMemHandle",
      "-",

@@ -235,7 +235,7 @@ const Call kStreams[] = {
      [](Scene& s) { return cuStreamEndCapture(s.joined, &s.ended); },
      {},
      true},
-    // Marked as slow, because only the end of the process may end the capture afterwards.
+    // Marked as slow, because after this call the capture may not end before the process does.
     {"cuStreamDestroy_v2",
      "capturing stream",
      {},

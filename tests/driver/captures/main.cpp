@@ -1,10 +1,10 @@
 // driver_captures [--only NAME] [--except FILE] [STORED]: measures the effect of each call on a
-// capture under way, with the driver that the loader finds. Prints the table (table.h). With
-// STORED, a table printed earlier, prints each cell that differs instead. NAME: only functions
-// whose names begin with it. FILE: functions that may differ, one on each line, followed by a tab
-// and the reason; a listed function that does not differ is reported too, and counts as a cell that
-// differs. Exit code: 0; 1 a cell differs; 2 the driver is not usable; 3 a cell could not be
-// measured.
+// capture under way, with the driver that the loader finds. Prints the table (table.h). STORED: a
+// table printed earlier; prints each cell that differs from it, instead of the table. NAME: only
+// functions whose names begin with it. FILE: functions that may differ, one on each line, followed
+// by a tab and the reason; a listed function that does not differ is reported too, and counts as a
+// cell that differs. Exit code: 0; 1 a cell differs; 2 the driver is not usable; 3 a cell could not
+// be measured.
 #include "tests/driver/captures/measure.h"
 #include "tests/driver/captures/table.h"
 

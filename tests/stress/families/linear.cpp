@@ -82,9 +82,10 @@ class Linear : public PieceFamily<LinearPiece> {
   void release(const LinearPiece& piece) override {
     check_mark(piece.at, piece.size, piece.mark);
     // The piece leaves its blocks before it is freed, because another thread may get freed blocks
-    // at once. Before the piece is freed, another thread that shares a block at an end may leave
-    // the block as its last user, and subtract it from the account. Therefore the upper bound
-    // counts the ends once more until the piece is freed.
+    // at once. A block at an end of the piece may be shared with another thread's piece. If the
+    // other piece leaves the block last, the other thread subtracts the block, even if this piece
+    // is not freed yet. Therefore the upper bound counts the ends once more until the piece is
+    // freed.
     const std::int64_t ends = piece.size % kBlock == 0 ? 0 : 2 * static_cast<std::int64_t>(kBlock);
     account_.hold(ends);
     const std::int64_t left = process_.blocks.leave(piece.at, piece.size);

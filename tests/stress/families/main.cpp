@@ -6,8 +6,8 @@
 // rest, and the model is compared with NVML's figure and with what cuMemGetInfo shows as used.
 // Prints one JSON object:
 //   over_limit   the number of samples in which NVML's sum was above the limit; must be 0 (kLateMiB
-//                is allowed for here too: it is charged when the daemon's next samples see it,
-//                docs/design/memory.md)
+//                is allowed here too: the daemon charges memory that the driver takes by itself
+//                only when the next samples see it, docs/design/memory.md)
 //   wrongly      refusals of requests that fitted by the model; must be 0
 //   difference   the largest in MiB between model, NVML and cuMemGetInfo while all rest; must be 0
 //                (on a real GPU, kLateMiB is allowed for code and tables that the driver adds)
@@ -191,7 +191,8 @@ class Judge {
     return shared->view.load();
   }
   void sample() {
-    // Counts the threads inside when the sample began, and those that entered during the sample.
+    // Counts the threads that were inside a pool request when the sample began, and the threads
+    // that entered one during the sample.
     const int entered = shared->entered_pools.load();
     int in_pools = shared->in_pools.load();
     const std::uint64_t sum = nvml_.sum();
