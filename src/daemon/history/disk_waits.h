@@ -64,8 +64,8 @@ class DiskWaits final : public ports::Durability {
   std::uint64_t made_ = 0;
   std::uint64_t told_ = 0;
   std::optional<Error> error_;  // of the last news
-  bool posted_ = false;    // begin() is posted
-  bool settling_ = false;  // only the worker may use the database
+  bool posted_ = false;         // begin() is posted
+  bool settling_ = false;       // only the worker may use the database
   bool wants_settling_ = false;
   std::shared_future<void> running_;  // valid while the worker is at work
   std::shared_ptr<int> alive_ = std::make_shared<int>();
