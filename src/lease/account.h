@@ -72,9 +72,9 @@ class Account {
 
   // Adds a tenant that already holds `held` (after a daemon's restart; else zero). `overhead`: what
   // its contexts take beside `held`, as the last daemon measured it. Empty: the next sample
-  // decides, but the overhead is at least `least`, the known cost of a context, because a returning
-  // program is busy, and each sample of a busy program is too low by the allocations that are under
-  // way.
+  // decides, but the overhead is at least `least`, the known cost of a context. `least` is
+  // needed because a returning program is busy, and each sample of a busy program is too low by the
+  // allocations that are under way.
   void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {},
                   Bytes least = {});
   // Call when the connection has ended; the process may live. The tenant is still counted in full,

@@ -61,9 +61,9 @@ void AccountHolder::settle(const Reading& reading) {
     imports = imports || other.beside != other.most_beside;
   }
   // Without imports the two bounds are equal. With imports the overhead lies between the bounds,
-  // because drivers differ in which process they show imported memory for. The overhead changes
-  // only if it is outside the bounds. The bounds span all samples, because an import may have begun
-  // or ended during one of them.
+  // because some drivers count imported memory for the importing process, and others do not. The
+  // overhead changes only if the old overhead is outside the bounds. The bounds span all samples,
+  // because an import may have begun or ended during one of the samples.
   if (!imports) most = least;
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }

@@ -30,7 +30,7 @@ struct BookedTime {
   uid_t uid = 0;
   WallTime from;
   WallTime until;
-  double gpus = 0;  // a slice is its part of a GPU
+  double gpus = 0;  // a slice counts as a fraction of a GPU
 };
 
 // Bookings that one user asks for together.

@@ -179,7 +179,8 @@ class World {
     inbox_.insert(inbox_.end(), actions.begin(), actions.end());
   }
 
-  // Messages of the two sockets may overtake each other: any of the first few is next.
+  // Messages of the two sockets may overtake each other, so one of the first three messages, chosen
+  // at random, is delivered.
   void deliver() {
     if (inbox_.empty()) return;
     const auto at =
@@ -252,7 +253,8 @@ TEST_P(GrantBookSimulation, LimitIsKeptAndReachableAndAllMemoryReturns) {
 INSTANTIATE_TEST_SUITE_P(Seeds, GrantBookSimulation, testing::Range(1u, 9u));
 
 TEST(GrantBookFit, SlackInFlightCausesNoRefusalOfARequestThatFits) {
-  // a's grant is under way with slack in it, while b asks for all the rest and that slack.
+  // A grant with slack in it is under way to tenant a. Tenant b asks for that slack and for all the
+  // rest.
   GrantBook book;
   Lease lease;
   lease.id = kLease;

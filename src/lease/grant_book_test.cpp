@@ -72,7 +72,7 @@ TEST_F(GrantBookTest, SlackOfOthersIsRecalledBeforeARefusal) {
   EXPECT_FALSE(reply_in(actions));
   const GrantRecall* recall = recall_in(actions, a);
   ASSERT_TRUE(recall);
-  // a has freed everything meanwhile and returns its 4 GiB.
+  // Tenant a has freed everything meanwhile and returns its 4 GiB.
   actions = book.give_back(a, kGpu, gib(4), recall->seq, 0, kStart);
   ASSERT_TRUE(reply_in(actions));
   EXPECT_EQ(reply_in(actions)->tenant, b);
@@ -89,8 +89,8 @@ TEST_F(GrantBookTest, FreeDuringAnotherTenantsGrowthIsCountedOnce) {
   auto actions = book.grow(kGpu, want(c, gib(1)), kStart);
   std::uint32_t round = recall_in(actions, a)->seq;
   EXPECT_FALSE(reply_in(book.give_back(a, kGpu, {}, round, of_a.seq, kStart)));
-  // Now a frees 1 GiB. Then b allocates the last GiB of its grant before it answers. So at most 7
-  // GiB are in use at any time.
+  // Now tenant a frees 1 GiB. Then tenant b allocates the last GiB of its grant before tenant b
+  // answers. So at most 7 GiB are in use at any time.
   actions = book.give_back(b, kGpu, {}, round, of_b.seq, kStart);
   ASSERT_FALSE(reply_in(actions));
   ASSERT_TRUE(recall_in(actions, a));
@@ -373,7 +373,8 @@ TEST_F(GrantBookTest, ATenantThatIsBackIsServedWithTheNextSample) {
   EXPECT_EQ(next.held_by(a).at(0).overhead, gib(1));
   EXPECT_TRUE(next.grow(kGpu, want(a, gib(1)), kStart).empty());
   next.release_hold(LeaseId{1}, kGpu);
-  // The sample shows what the process has taken of its 5 GiB by then, and no other process.
+  // By the time of the sample the process has taken 3 GiB of its 5 GiB. The sample shows these
+  // 3 GiB and the context, and shows no other process.
   Measurement seen;
   seen.held = gib(4);
   seen.listed = true;

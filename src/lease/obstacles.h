@@ -24,8 +24,8 @@ const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
                                  GpuPlan::Against against, std::span<const Occupant> leases,
                                  WallTime from, WallTime now);
 
-// Until when as many of the GPUs are free as the request wants, and what happens then. Nothing: too
-// few are free, or nothing will happen.
+// Until when as many of the GPUs are free as the request wants, and which booking or request takes
+// one of them then. Empty: too few are free, or no booking and no request will take one.
 std::optional<FreeUntil> free_until(const Request& request, GpuPlan::Against against,
                                     std::span<GpuPlan* const> gpus, const QueueView& view,
                                     const KeptFor& kept_for, WallTime now);

@@ -102,8 +102,8 @@ Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
 // `slices`: the memory that is promised to slices when the share is made.
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);
-// The memory to keep for what other leases cannot move (contexts, modules) while one lease has all
-// the memory that it may have.
+// While one lease has all the memory that it may have, the memory that other leases cannot move
+// (contexts, modules) stays on the GPU. Returns how much of the GPU to keep for this purpose.
 Bytes residue_allowance(Bytes capacity);
 
 }  // namespace gpurota::lease

@@ -48,7 +48,8 @@ class Planner {
   // The GPUs on which the request would start if it came now; fillers there would leave. Empty: it
   // would wait. Changes nothing.
   std::vector<GpuUuid> start_of(const Request& request) const;
-  // As start_of(), beside all that is planned, including fillers. Cheaper, as nothing is copied.
+  // The same GPUs as start_of(), so GPUs that fillers would leave are included. Cheaper, as nothing
+  // is copied.
   std::vector<GpuUuid> free_for(const Request& request);
   // For each GPU that the request could have: why it cannot start there now; empty: it can.
   std::vector<std::pair<const GpuRoom*, std::string>> obstacles(const Request& request) const;
@@ -71,7 +72,8 @@ class Planner {
 
   // The GPUs that can be planned with. If too few: `waiting` gets the reason.
   Gpus usable(const Request& request, Waiting& waiting);
-  // Which places of the queue get plans, at most kMaxPlanned: either of fillers, or of all others.
+  // Which places of the queue get plans: places of fillers if `fillers`, else those of all other
+  // requests. At most kMaxPlanned places.
   std::vector<bool> planned_places(bool fillers) const;
   // For a request beyond kMaxPlanned: it starts now if that delays nobody.
   void try_unplanned(const Request& request, int position);

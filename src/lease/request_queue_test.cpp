@@ -124,8 +124,8 @@ TEST(RequestQueue, GpuReservedForTooLongIsReleasedToOthers) {
   EXPECT_THAT(lab.granted(), ElementsAre(1));
 }
 
-// The clocks belong to the blocked requests and to the GPU, so two requests that wait for the same
-// GPU keep it no longer than one.
+// The clocks belong to the blocked requests and to the GPU. So two requests that wait for the same
+// GPU keep the GPU no longer than a single request would.
 TEST(RequestQueue, RequestsThatCanNeverStartKeepAGpuForAnHourTogether) {
   Lab lab(3);
   lab.lease({0});

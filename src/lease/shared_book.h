@@ -23,8 +23,8 @@ using SharedPlace = std::pair<LeaseId, GpuUuid>;
 
 class SharedBook {
  public:
-  // The most shared memories that are recorded for a tenant. Further shared memories are charged to
-  // the tenant in full.
+  // At most this many shared memories are recorded for a tenant. Further shared memories are
+  // charged to the tenant in full.
   static constexpr std::size_t kMostOfTenant = 4096;
 
   // Adds one charge of the tenant for this memory. False: it is not recorded, because the tenant

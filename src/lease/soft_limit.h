@@ -11,8 +11,8 @@ namespace gpurota::lease {
 
 struct SoftLimit {
   std::optional<Bytes> limit;
-  Duration throttle{};     // between two grants above it; zero: none
-  TimePoint next_grant{};  // the earliest time of the next grant above it
+  Duration throttle{};     // between two grants above `limit`; zero: none
+  TimePoint next_grant{};  // the earliest time of the next grant above `limit`
 
   // Whether grants that bring the charge to this value are exact and delayed.
   bool is_throttled(Bytes charge) const {

@@ -330,7 +330,8 @@ Result<void> JobMethods::control(const Caller& caller, std::uint64_t id, const W
   const auto now = parts_.jobs.entries().find(id);
   const jobs::JobState* const state =
       now == parts_.jobs.entries().end() ? nullptr : &now->second.life.state();
-  // Cancel the request with the reason. Otherwise it ends with its process, without a reason.
+  // Cancel the request with the reason. A request that is not cancelled here ends with its process,
+  // without a reason.
   if (request && state && state->phase == jobs::Phase::kStopping) {
     parts_.queue.leave(*request, Error{Code::kGone, 0, stopping_text(now->second)});
   }

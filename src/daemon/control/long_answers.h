@@ -17,7 +17,7 @@ struct ControlConnection;
 class LongAnswers {
  public:
   void begin(ControlConnection& connection, std::shared_ptr<LongAnswer> work);
-  // Whether the connection's long answer is the one being made now. The connection must have one.
+  // Whether the connection's long answer is being made now. The connection must have a long answer.
   bool is_first(const ControlConnection& connection) const;
   // Call when the connection's long answer is complete, or its client has left. Returns the
   // connection whose long answer is to be made next, unless another long answer is being made. Does

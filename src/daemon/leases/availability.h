@@ -33,13 +33,13 @@ class Availability {
   std::vector<lease::Available> available() const;
   // Nothing is available on a GPU that is not there.
   lease::Available available_on(const GpuUuid& gpu) const;
-  // The changes that would let a request start now and that the site allows its user: `entry` is an
-  // entry of the queue, or a request that is not in the queue.
+  // The changes that would let a request start now. Only changes that the site allows the request's
+  // user. `entry`: a request in the queue. `request`: a request that is not in the queue.
   std::vector<lease::WayOut> ways_out(const QueueEntry& entry) const;
   std::vector<lease::WayOut> ways_out(const AcquireRequest& request) const;
   // The result of ways_out() as text for a reason. Empty for requests far back in the queue: each
   // such text needs a new plan of the whole queue, and an answer that shows the queue has a text
-  // for every request. FindAlternatives makes that plan for one request.
+  // for every request. FindAlternatives makes such a plan for one request.
   std::string remedy(const QueueEntry& entry) const;
   std::string remedy(const AcquireRequest& request) const;
 

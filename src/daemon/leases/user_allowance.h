@@ -23,7 +23,7 @@ lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entrie
 double parts_of(const Lease& lease, const GpuTable& gpus);
 std::chrono::seconds gpu_time_of(WallTime::duration time, double parts);
 
-// The number of GPUs of a booking, by the GPUs that are kept for it. Unlike in parts_of(), a MIG
+// The number of GPUs of a booking for which the GPUs `kept` are kept. Unlike in parts_of(), a MIG
 // instance counts as a fraction of a GPU.
 double booked_parts(const std::vector<GpuUuid>& kept, const std::optional<SizeSpec>& memory,
                     const GpuTable& gpus);

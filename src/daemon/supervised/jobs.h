@@ -43,7 +43,7 @@ class Jobs final : Supervisor::Policy {
 
   // Adds and starts a job.
   Result<const JobEntry*> add(uid_t uid, jobs::JobSpec spec);
-  // Changes the spec of a job. The next start uses the new one.
+  // Changes the spec of a job. The next start of the job uses the new spec.
   Result<void> change(std::uint64_t id, jobs::JobSpec spec);
   enum class Change { kAdded, kChanged, kUnchanged };
   // Changes the jobs of these names, and adds those that are not there: all or none.

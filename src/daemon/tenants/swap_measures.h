@@ -45,8 +45,9 @@ class SwapMeasures {
                     TimePoint taken) const;
   // Removes the tenant from the GPU: none of its memory is left there.
   void take_off(const SwapTenant& tenant, const SwapMemory& memory);
-  // The memory of the process on that GPU before the process has reported it: as turns knew it on
-  // its earlier connection (`before`), else as it was last sampled.
+  // How much memory a process that has not reported yet has on that GPU. `before`: the tenant that
+  // the process was on its earlier connection, or null. The figure is what turns know of `before`;
+  // if they know nothing of that tenant, the figure is from the last sample.
   Bytes seen_before(const SwapTenant& tenant, const SwapTenant* before,
                     const SwapMemory& memory) const;
 

@@ -40,8 +40,8 @@ struct SwapMemory {
   std::size_t unseen = 0;             // samples in a row that failed to confirm that report
   bool came_back = false;             // connected again, and reports the granted size for contexts
   std::optional<Bytes> told_before;   // as told() before the sample; empty: memory was in motion
-  // The tenant's memory beyond its reports, in the last samples taken while none of its memory was
-  // being moved.
+  // By sample: how much more memory of the tenant the sample showed than the tenant had reported.
+  // Only the last samples, and only those that were taken while none of its memory was being moved.
   std::deque<Bytes> beside;
   // Samples in a row in which memory was still there that the tenant had reported as moved out.
   std::size_t contradicted = 0;

@@ -10,7 +10,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// The most open questions of a tenant.
+// A tenant may have at most this many open questions.
 constexpr std::size_t kMostQuestions = 4096;
 // The most messages that wait for room in a tenant's socket. A tenant with more waiting messages
 // does not read its socket, and is disconnected.

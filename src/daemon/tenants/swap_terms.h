@@ -1,8 +1,9 @@
 // The terms that are sent to tenants of swap leases: their present shares of host memory, and
 // whether they take turns. Pure; state thread only.
 //
-// The pinned budget is divided by need, which is the part of a tenant's memory that is likely to
-// move. While memory moves, the shares that were sent stay.
+// Each tenant gets a share of the pinned budget according to the tenant's need. The need is the
+// part of the tenant's memory that is likely to move. While memory moves, the shares that were sent
+// stay.
 #pragma once
 
 #include "abi/wire.h"

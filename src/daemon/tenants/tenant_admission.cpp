@@ -12,8 +12,8 @@ namespace gpurota::daemon {
 namespace {
 
 constexpr std::uint32_t kOldestVersion = 1;
-// The most dead tenants of a lease. A user who keeps starting and killing processes must wait until
-// their memory is back.
+// A lease with this many dead tenants gets no new tenant. So a user who keeps starting and killing
+// processes must wait until the memory of dead processes is back.
 constexpr int kMostDead = 1024;
 
 // Whether the driver counts memory of the lease's GPUs for the process. Empty: not sampled yet.

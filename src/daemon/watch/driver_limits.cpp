@@ -170,8 +170,9 @@ void DriverLimits::run(bool wait) {
   }
 }
 
-// The worker carries out rounds in their order, but if the loop waited for a round, its answer
-// arrives before the answers of earlier rounds.
+// The worker carries out rounds in their order, but answers may arrive in another order: if the
+// loop waits for a round, the loop gets the answer of this round before the answers of earlier
+// rounds that are done. An answer that arrives after the answer of a later round is ignored.
 void DriverLimits::on_round(std::uint64_t number, LimitRound round) {
   --under_way_;
   asked_ = true;
@@ -209,7 +210,8 @@ void DriverLimits::warn_once() {
   told_ = std::move(trouble);
 }
 
-// A lease is refused only once its command has started, as it has no control group before.
+// A lease is refused only once its command has started, because the lease has no control group
+// before the command starts.
 void DriverLimits::end_unlimited() {
   if (parts_.config.enforcement != config::Enforcement::kDriver) return;
   std::map<LeaseId, std::string> refused;
