@@ -56,14 +56,16 @@ class Pauses {
  public:
   void add(Duration pause);
   // How long a holder may be idle before its turn is given to another lease. `price`: the time that
-  // giving the turn away costs. The result is the shortest time t below `price` that meets this
-  // condition: of the earlier pauses that lasted at least t, at least half lasted at least
-  // t + price. If no t meets the condition, the result is `price`: waiting that long costs at most
-  // twice the optimum (ski rental). The result is never less than Settings::idle_release.
+  // giving the turn away costs.
+  //
+  // The result is a time t below `price` after which a pause is likely to last for at least `price`
+  // more: of the earlier pauses of t or longer, at least half lasted t + price or longer. The
+  // shortest such t is taken. If there is no such t, the result is `price`: waiting that long costs
+  // at most twice the optimum (ski rental). The result is never less than Settings::idle_release.
   Duration before_release(Duration price, const Settings& settings) const;
 
  private:
-  static constexpr std::size_t kScales = 17;  // each doubles the one before; last: five minutes
+  static constexpr std::size_t kScales = 17;  // each is twice the previous; the last: five minutes
   // weights_[a][b]: pauses that reached scale a and ended in scale b.
   std::array<std::array<double, kScales>, kScales> weights_{};
 };

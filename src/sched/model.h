@@ -57,7 +57,7 @@ struct LeaseTerms {
   struct Gpu {
     GpuUuid uuid;
     Bytes limit;
-    std::optional<Bytes> soft_limit{};  // a lease above it goes after leases not above their own
+    std::optional<Bytes> soft_limit{};  // leases above their soft limit go after the others
     Bytes oversize{};                   // in addition to the limit; always in host memory
     bool operator==(const Gpu&) const = default;
   };
@@ -117,7 +117,7 @@ struct Grow {
   std::uint32_t seq = 0;
   Bytes bytes;
   bool wired = false;
-  bool hosted = false;  // in host memory: of its lease's oversize part, needs no turn
+  bool hosted = false;  // wanted in host memory, from the lease's oversize; needs no turn
 };
 struct Shrink {
   TenantId tenant;
@@ -132,7 +132,7 @@ struct Measured {
   TenantId tenant;
   GpuUuid gpu;
   Bytes beside;
-  bool confirms = false;  // memory of doubted evictions is free by now, or in `beside`
+  bool confirms = false;  // memory of doubted evictions is now either free or part of `beside`
 };
 // Moved since the last report. `returned` is the part of an order that will not be carried out
 // (failed, or freed meanwhile).

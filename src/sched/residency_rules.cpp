@@ -130,8 +130,8 @@ GrowAnswer ResidencyRules::check_hosted(TenantId tenant, GpuSlot gpu, Bytes byte
   return has + bytes <= most ? GrowAnswer::kGranted : GrowAnswer::kRefusedLimit;
 }
 
-// Returns the part beyond the limit, or all of the growth if the rest would be refused for another
-// reason.
+// Returns the bytes beyond the limit if the GPU can take the other bytes of the growth, and
+// otherwise all bytes of the growth. Zero: the lease may not have so many more in host memory.
 Bytes ResidencyRules::to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit,
                               Bytes most) const {
   const auto lease = memory_.lease_of(tenant);

@@ -178,7 +178,7 @@ void set_gate(TurnTable& table, TenantId id, GateOrder order) {
   TenantState& tenant = table.tenants.at(id);
   ++tenant.gate_seq;
   if (order != GateOrder::kLetOneThrough) tenant.gate_open = order == GateOrder::kOpen;
-  tenant.busy = true;  // until its answer to this order says otherwise
+  tenant.busy = true;  // assumed until the tenant answers this order
   table.actions.emplace_back(SetGate{id, tenant.gate_seq, order});
 }
 

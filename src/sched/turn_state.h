@@ -51,7 +51,7 @@ struct TenantState {
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;
   TimePoint retry_at{};        // no eviction of its memory before then
-  bool moved_nothing = false;  // an eviction found nothing; until it reports less memory
+  bool moved_nothing = false;  // an eviction moved nothing; reset when the tenant frees memory
   std::deque<PendingGrow> growth;
   std::vector<Grow> asked_on_hold;
   std::map<GpuSlot, MoveDebt> moves;
@@ -94,7 +94,7 @@ struct LeaseState {
   Duration closed_awake{};               // the same, by TurnTable::awake
   TimePoint held_last{};                 // end of its last turn
   TimePoint retry_at{};                  // does not enter before then: memory did not come back
-  bool moved_nothing = false;            // restored nothing; until a tenant reports less memory
+  bool moved_nothing = false;            // by a restore; reset when a tenant frees memory
   std::optional<TimePoint> waits_since;  // wants, and has no turn
   Letting letting;
   bool aside = false;     // see Turns::set_aside

@@ -25,8 +25,8 @@ class Turns {
 
   void set(const Settings& settings);
   // Adds a GPU, changes it, or adds it again after it was lost. An error, with the reason, if the
-  // leases there would no longer fit. `anyway`: never an error, because others have already taken
-  // the rest of the GPU; growth that does not fit is refused later.
+  // GPU's leases would no longer fit. With `anyway` there is never an error: use it when others
+  // have already taken the rest of the GPU. Growth that does not fit is then refused later.
   Result<void> set_gpu(const GpuSettings& settings, bool anyway = false);
   void set_outsiders(const GpuUuid& gpu, Bytes bytes);
   // Whether a new lease can be added. An error when the lease could never be resident beside what

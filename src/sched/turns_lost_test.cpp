@@ -8,8 +8,8 @@ namespace {
 
 constexpr TenantId kD{5};
 
-// The last daemon knew two GPUs; this one finds only the first. A is on the second, B and C are on
-// the first, and D's lease has both.
+// The last daemon knew two GPUs; this one finds only the first. Lease A has the second GPU, leases
+// B and C have the first, and lease D has both.
 class LostGpu : public testing::Test {
  protected:
   LostGpu() {

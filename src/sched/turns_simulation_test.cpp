@@ -103,9 +103,11 @@ TEST(TurnsSimulation, PromisesHoldWhenLeasesHaveMoreMemoryThanTheirGpu) {
 
 TEST(TurnsSimulation, SeedsThatFoundBugsPass) {
   if (testing::kSanitized) return;
-  // The bugs: a new lease had credit; a turn was over before room for its first memory was made;
-  // turns that began repeatedly on one GPU of a lease moved the lease back in the queue for its
-  // other GPU; priority budgets of two GPUs were never spent at the same time.
+  // The bugs:
+  // - A new lease had credit.
+  // - A turn was over before room for its first memory was made.
+  // - A lease moved back in the queue for one of its GPUs each time turns began on its other GPU.
+  // - The priority budgets of two GPUs were never spent at the same time.
   for (const unsigned seed : {1008u, 6097u, 20079u, 20853u}) {
     const Plan plan = random_plan(seed, 3600);
     const Outcome outcome = simulate(plan);
@@ -118,10 +120,13 @@ TEST(TurnsSimulation, SeedsThatFoundBugsPass) {
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // The bugs: more was evicted than host memory may take, both when a lease was put aside while
-  // memory of another lease was being evicted for it, and when a lease was taken back beside leases
-  // that had been admitted without it. Another bug: when the daemon ended, a rank's kernel waited
-  // for another rank's launch, and the next daemon did not let that launch through.
+  // The bugs:
+  // - A lease was put aside while memory of another lease was being evicted to make room for the
+  //   first lease, and more was evicted than host memory may take.
+  // - While a lease was aside, other leases were admitted as if it never came back. When the lease
+  //   was taken back, more was evicted than host memory may take.
+  // - When the daemon ended, a rank's kernel waited for another rank's launch, and the next daemon
+  //   did not let that launch through.
   for (const unsigned seed : {21094u, 30638u, 30655u, 120109u}) {
     const Plan plan = random_plan_with_asides(seed, 3600);
     const Outcome outcome = simulate(plan);

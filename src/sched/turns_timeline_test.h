@@ -24,7 +24,7 @@ struct GpuMemory {
   Bytes resident, out, wired;
   Bytes hosted;                // in host memory for good
   Bytes beside;                // taken without asking
-  Bytes lingering;             // reported as evicted, and there until the next sample
+  Bytes lingering;             // reported as evicted, but in use on the GPU until the next sample
   Blocks blocks;               // blocks of `resident` and `out`, except for Shape::kAny
   Bytes to_evict, to_restore;  // orders not carried out yet
   bool evicting = false;
@@ -36,7 +36,7 @@ struct Growth {
   Bytes bytes;
   bool wired = false;
   bool hosted = false;
-  Bytes rest{};   // to request in GPU memory once this is granted
+  Bytes rest{};   // to request in GPU memory once `bytes` is granted
   int tries = 0;  // that failed because others were faster
 };
 
@@ -58,7 +58,7 @@ struct Tenant {
   double work_left = 0;
   double busy_since = 0;
   double asked_at = -1;  // when its current request came; negative: none yet
-  int owes = 0;          // submissions of its own that a sibling's kernel waits for
+  int owes = 0;          // submissions of this tenant that a sibling's kernel waits for
   bool stuck = false;
   bool captures =
       false;  // records a graph: the graph needs its memory to end, and its work needs the graph

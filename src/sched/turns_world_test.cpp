@@ -226,7 +226,8 @@ class World : Promises {
     after(20e-6, [this, lease = t->lease] { end_lease(lease); });
   }
 
-  // Whether several leases capture: each waits for memory of the other, and neither can end.
+  // Whether several tenants capture: these may wait for each other's memory, so that no capture
+  // ends.
   bool several_capture() const {
     return std::count_if(tenants_.begin(), tenants_.end(),
                          [](const auto& t) { return t->captures && !t->dead; }) > 1;

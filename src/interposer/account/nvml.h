@@ -71,7 +71,7 @@ int slot_of_nvml_device(nvmlDevice_t device);
   (reinterpret_cast<decltype(&::symbol)>( \
       ::gpurota::interposer::nvml_function(::gpurota::interposer::kFn_##symbol)))
 
-// Begins the body of a hook, as GPUROTA_ENTER does for the driver's.
+// Begins the body of an NVML hook, as GPUROTA_ENTER begins the body of a driver hook.
 #define GPUROTA_NVML_ENTER(symbol, ...)                      \
   const auto real = GPUROTA_NVML_REAL(symbol);               \
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND; \

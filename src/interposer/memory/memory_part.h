@@ -103,7 +103,7 @@ struct Mapping {
 // Memory that an owner keeps alive: a multicast object, or an array whose parts are mapped.
 struct Binding {
   uint64_t owner;     // id of the multicast object's physical, or the array's handle
-  uint64_t offset;    // in the owner; for an array's part, a hash of its place
+  uint64_t offset;    // in the multicast object; for an array, a hash that identifies the part
   uint64_t physical;  // id
 };
 
@@ -120,7 +120,7 @@ struct Vmm {
   VaMap<uint64_t> pages;
   std::atomic<uint64_t> page_count;
   std::atomic<uint64_t> ended;
-  std::atomic<uint64_t> ended_shared;  // like `ended`, for memory that others may have
+  std::atomic<uint64_t> ended_shared;  // like `ended`, for memory that other processes may have
   std::atomic<uint32_t> moving;        // how many of `physicals` are memory that moves
 };
 

@@ -131,10 +131,10 @@ Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
 
 }  // namespace
 
-// The reading and the charge are one step under the pool's lock: charges are made in the order of
-// the readings, and when a later thread reads, the headroom already has what this reading released.
-// Otherwise that thread would believe a refusal while memory that the pool has released is on its
-// way to the headroom.
+// The reading and the charge are one step under the pool's lock, so charges are made in the order
+// of the readings. If a reading shows that the pool has released memory, these bytes are in the
+// headroom before another thread can read. Otherwise the other thread could accept a refusal
+// although the released bytes are about to reach the headroom.
 Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   const Slot& slot = s.slots[pool.slot];
   Lock lock(pool.mutex);

@@ -188,7 +188,7 @@ Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
   ErrnoGuard guard;
   if (swapping()) return grow_wired(s, slot, kind, need);
   Lock lock(s.link.mutex);
-  // The thread that had the lock before may have brought enough for both.
+  // Another thread that had the lock before may have got enough bytes for both threads.
   if (kind == GPUROTA_GROW_MEMORY && take(s, slot, static_cast<int64_t>(need))) return Answer::kYes;
   if (need >= kSaneBytes) return Answer::kNo;
   const int64_t deadline = now_ms() + config().wait_ms;

@@ -15,9 +15,9 @@
 
 namespace gpurota::interposer {
 
-// A driver call that is under way, for which more was taken from the headroom than the call may
-// keep in the end. Before a request is refused, it waits a short time for the flights that began
-// earlier, because they may give back the bytes that the request lacks.
+// A driver call that is under way. The bytes taken from the headroom for the call may be more than
+// the call needs in the end. Before a request is refused, it waits a short time for the flights
+// that began earlier, because they may give back the bytes that the request lacks.
 //
 // No locks. A flight that finds no place in the slot's table is not waited for.
 class Flight {
@@ -45,8 +45,8 @@ uint64_t last_ticket(Slot& slot);
 // Whether a flight with this ticket or a smaller one is under way.
 bool under_way(const Slot& slot, uint64_t ticket);
 
-// Takes `bytes` from the headroom. If the headroom is too small, tries all that reserve.cpp
-// describes. `own`: the flight for which they are taken.
+// Takes `bytes` from the headroom. If the headroom is too small, tries the steps that reserve.cpp
+// describes. `own`: the flight for which the bytes are taken.
 Answer reserve(int slot, int64_t bytes, Flight* own = nullptr);
 
 // Takes `bytes` from the headroom if they are there, and asks nobody.

@@ -13,9 +13,11 @@ namespace gpurota::interposer {
 inline constexpr int kTriesForRoom = 16;
 
 // Asks for memory and waits for the answer, for a turn if need be. While the daemon is away, the
-// wait ends GPUROTA_WAIT_MS after the daemon was missed. `granted` (may be nullptr): after kYes,
-// the bytes that were granted, which for a context only the daemon knows. After kNo, the bytes to
-// ask for as GPUROTA_SWAP_HOSTED, so that the rest fits on the GPU; 0: none.
+// wait ends GPUROTA_WAIT_MS after the daemon was missed.
+//
+// `granted` (may be nullptr): after kYes, the bytes that were granted; for a context only the
+// daemon knows this number beforehand. After kNo, the bytes to ask for as GPUROTA_SWAP_HOSTED, so
+// that the rest fits on the GPU; 0: none.
 Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);
 
 }  // namespace gpurota::interposer

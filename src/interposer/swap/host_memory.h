@@ -38,8 +38,9 @@ class HostMemory {
   // `budget`: bytes that may be allocated; `pinned`: bytes of these that may be pinned.
   void set_limits(const SwapCalls* calls, uint64_t budget, uint64_t pinned);
 
-  // Takes units for `bytes` (at most 64 MiB): pinned ones first, or with `pageable` only pageable
-  // ones if there are enough. False: the budget is used up, or the system has no more memory.
+  // Takes units for `bytes` (at most 64 MiB), pinned units first. With `pageable`, takes only
+  // pageable units; if these cannot be enough, takes units as without `pageable`. False: the budget
+  // is used up, or the system has no more memory.
   bool take(uint64_t bytes, HostBuffer* out, bool pageable = false);
   void give_back(HostBuffer* buffer);
 

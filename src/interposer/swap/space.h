@@ -48,7 +48,7 @@ struct Block {
   bool copy_valid;  // `host` has the same bytes as the GPU
   // For changes.cpp: how much the block changes.
   bool kept;    // `host` has the bytes of the last eviction and their sums; the GPU's may differ
-  bool summed;  // being evicted: the sums with `host` are of the GPU's bytes
+  bool summed;  // being evicted: the sums stored with `host` were computed from the GPU's bytes
   uint8_t changed;  // evictions in a row at which every part had changed
   uint8_t unseen;   // how many of the next evictions go without hashing
   uint32_t stale;   // being evicted: the units to copy, a bit for each

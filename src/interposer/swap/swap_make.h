@@ -16,10 +16,12 @@ struct SwapRoom {
 // Gets room for `bytes`, which are rounded up to whole pages. `split`: the memory may be partly in
 // GPU memory and partly in host memory.
 Answer swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out);
-// Asks for room and, inside the gate, calls `make(room, &kept)` to make the memory; `kept`: the
-// memory needs the room. Unused room cannot be evicted, and the daemon would wait for it. So no
-// thread waits at the gate with room: if the gate cannot be passed at once, the room is given back,
-// and asked for again when memory is back. `refused(why)`: there is no room.
+// Asks for room and, inside the gate, calls `make(room, &kept)` to make the memory. `make` sets
+// `kept` if the memory takes the room; otherwise the room is given back.
+//
+// Unused room cannot be evicted, and the daemon would wait for it. So no thread waits at the gate
+// with room: if the gate cannot be passed at once, the room is given back, and asked for again when
+// memory is back. `refused(why)`: there is no room.
 template <typename Make, typename Refused>
 CUresult swap_make(int slot, uint64_t bytes, bool split, Make make, Refused refused) {
   for (;;) {

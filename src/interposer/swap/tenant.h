@@ -1,6 +1,6 @@
 // The state of a process as a tenant of a swap lease (docs/design/turns.md): its memory that moves,
-// and its messages to the daemon. Extends the tenant's state of driver/driver_part.h, and completes
-// it.
+// and its messages to the daemon. The struct Swap has all parts of the state of a tenant
+// (driver/driver_part.h).
 //
 // Three kinds of threads use this state. Threads of the program allocate, free and wait at the
 // gate. The helper (account/helper.cpp) takes the daemon's messages and calls no CUDA function. The
