@@ -16,9 +16,9 @@
 
 namespace gpurota::ports {
 
-// The loop does not notice when the wall clock is set. Code that waits for a time of the wall clock
-// therefore sets its timer to this duration at most. When the timer runs, that code compares the
-// wall clock with the time, and sets the timer again if the time has not come.
+// The loop does not notice when the wall clock is set. Code that waits until the wall clock shows a
+// certain time therefore sets its timer to this duration at most. When the timer expires, the code
+// reads the wall clock, and sets the timer again if the wall clock does not show that time yet.
 inline constexpr Duration kLongestWallWait = std::chrono::minutes(1);
 
 // Classes of urgency: sources of a more urgent class are dispatched first.

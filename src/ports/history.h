@@ -51,8 +51,9 @@ struct StoredUsage {
   bool open = false;  // still counting
   std::uint64_t gpu_ms = 0;
   std::uint64_t mib_ms = 0;
-  // GPU time in which the lease's programs computed, and the part of gpu_ms in which none did.
-  // Counted only while the driver reports the lease's load.
+  // Counted only while the driver reports the lease's load. `busy_ms`: the GPU time in which the
+  // lease's programs computed. `idle_ms`: the part of gpu_ms in which no program of the lease
+  // computed.
   std::uint64_t busy_ms = 0;
   std::uint64_t idle_ms = 0;
   // `merged` and `merged_first` are 0 except in a merged row. `merged`: the number of leases in the

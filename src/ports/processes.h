@@ -94,9 +94,9 @@ class Processes {
   // If `uid` is a subordinate id (subuid(5)), the account that owns it, else `uid` itself. Until a
   // slow name service has answered, every uid is returned as it is.
   virtual uid_t account_of(uid_t uid) { return uid; }
-  // The user who made the outermost user namespace below ours that a process is in. Outside, the
-  // process belongs to this user, whatever its uid inside. Nothing: the process is in our
-  // namespace, or that cannot be told.
+  // A process may be in several nested user namespaces below ours: returns the user who made the
+  // outermost of these. In our namespace the process belongs to this user, whatever uid the process
+  // has in its own namespace. Nothing: the process is in our namespace, or that cannot be told.
   virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }
   // The path of the program that a process runs, also where an upgrade has replaced it since; empty
   // if it cannot be told.

@@ -43,9 +43,11 @@ struct StoredItem {
 };
 
 struct StoredJob : StoredProgram {
-  std::string state;                // a record of jobs/record.h
-  std::string boot_id;              // the boot in which `state` was stored
-  std::vector<StoredItem> items{};  // by index; loaded with it, and saved by save_items() alone
+  std::string state;    // a record of jobs/record.h
+  std::string boot_id;  // the boot in which `state` was stored
+  // In the order of their indexes. load_jobs() loads a job's items, too, but save_jobs() does not
+  // save them: only save_items() does.
+  std::vector<StoredItem> items{};
   bool operator==(const StoredJob&) const = default;
 };
 

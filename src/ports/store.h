@@ -71,8 +71,8 @@ struct StoredLease {
   std::optional<std::chrono::milliseconds> quantum{};  // zero: chosen by the cost of moving
   std::string name{};                                  // what its owner calls it; empty: nothing
   std::optional<RequestId> booking{};                  // the booking that became this lease
-  // For a lease that was a booking: when it began, as long as its user has not used it. Empty: the
-  // lease has been used, or was no booking.
+  // When the booking that became this lease began. Empty: the lease was no booking, or its user has
+  // begun to use the lease.
   std::optional<WallTime> unused_since{};
   EndWarning warning{};
   std::optional<WallTime> leaves{};  // the earliest time at which it has to leave for a booking

@@ -11,8 +11,8 @@ namespace gpurota::cli {
 bool is_command(std::string_view name);
 
 // The commands that `word` may mean. If `word` is another tool's name ("proclist"), these are our
-// commands for it ("ps"; possibly several). Otherwise: the only command that `word` resembles or
-// begins.
+// commands for it ("ps"; possibly several). Otherwise this is our command that resembles `word` or
+// starts with `word`, if there is exactly one.
 struct MeantCommands {
   std::vector<std::string_view> names;
   bool slip = false;

@@ -12,8 +12,9 @@ namespace gpurota::cli {
 
 inline constexpr std::size_t kMostHosts = 256;
 
-// `here`: the command that the same words mean without hosts. Returns `here` if `raw` has no hosts.
-// The caller parses `here` first, so a mistake is found before any host is asked.
+// The command for other machines; `here` if `raw` names no hosts. `here`: the command for this
+// machine, parsed from the same words. The caller parses `here` first, so a mistake is found before
+// any host is asked.
 Result<Command> on_hosts(const std::string& name, Raw& raw, Command here);
 
 // Checks that ssh takes `name` only as the name of a host.

@@ -44,7 +44,9 @@ std::optional<int> weekday_of(std::string word) {
   return std::nullopt;
 }
 
-// The clock time on the first of the next days for which `fits` is true.
+// The first time later than `after` at which the clock shows `clock`, on a day for which
+// fits(number of days since the day of `after`, day of the week) is true. Nothing: no day within a
+// week of `after` fits.
 template <class Fits>
 std::optional<std::tm> next_day(const std::tm& clock, WallTime after, Fits fits) {
   for (int days = 0; days <= kDaysOfWeek; ++days) {

@@ -12,8 +12,9 @@ std::string ssh_program();
 // For a question: without prompts, because nobody can type a password, and with only the answer as
 // output. `line`: for the shell there.
 std::vector<std::string> asking_words(const std::string& host, const std::string& line);
-// For a program with our standard streams. Without a terminal, ssh opens a new connection and does
-// not use a shared one: only the end of its own connection tells the program that we are gone.
+// For a program on `host` with our standard streams. Without a terminal, the program learns that we
+// are gone only when its connection ends. A shared connection may outlive us, so ssh then opens a
+// new connection for the program.
 std::vector<std::string> running_words(const std::string& host, const std::string& line,
                                        bool terminal);
 

@@ -10,7 +10,8 @@
 namespace gpurota::cli {
 namespace {
 
-// Short enough for a reader, long enough to cost nearly nothing.
+// The pause before the daemon is asked again for output, or before the next attempt to connect:
+// short enough that a reader hardly notices, and long enough that the calls cost nearly nothing.
 constexpr int kQueryPauseMs = 200;
 // The bytes of one answer, and the most that a log can hold.
 constexpr int kMostLog = 1 << 20;

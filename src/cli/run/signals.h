@@ -45,8 +45,8 @@ bool should_forward(const signalfd_siginfo& info, pid_t command);
 // Whether `pid` is `ancestor` or a descendant of it.
 bool is_descendant(pid_t pid, pid_t ancestor);
 
-// Ends this process by `signal`, like the command, without a core dump of our own. If that does not
-// end it: with 128 + signal.
+// Ends this process by `signal`, like the command, without a core dump of our own. If the signal
+// does not end this process, it exits with the status 128 + `signal`.
 [[noreturn]] void die_of(int signal);
 
 }  // namespace gpurota::cli

@@ -139,7 +139,8 @@ std::optional<Check> check_owner(const client::Location& location,
                             info ? std::optional(info->uid) : std::nullopt, ::geteuid());
 }
 
-// The folder among those of the distributions that exists.
+// Kubernetes distributions have different folders for the kubelet: returns the first of these
+// folders that exists, or the usual one if none exists.
 std::string kubelet_dir() {
   constexpr const char* kUsual = "/var/lib/kubelet";
   for (const char* const dir :

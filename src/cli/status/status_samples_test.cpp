@@ -157,8 +157,8 @@ Sample mig() {
   return {"mig", machine.reply};
 }
 
-// The MPS clients are in their leases. The server belongs to their user, and one client has no
-// lease.
+// Two leases whose programs are MPS clients. The MPS server belongs to another user and has no
+// lease, so its memory is unreserved use.
 Sample mps() {
   Machine machine(1);
   machine.lend(41, "alice", {0}, 3h, 9.1, 16).gpus[0].processes = 4;
@@ -197,8 +197,9 @@ Sample wide_text() {
   return {"wide-text", machine.reply};
 }
 
-// Like the daemon: the room beside slices, use without a lease, and the largest lease that takes
-// turns.
+// Sets the available memory of each GPU as the daemon does: the GPU's memory minus the slices and
+// whole-GPU leases, the unreserved use, and the largest lease that takes turns (without its
+// oversize part).
 void set_available(proto::Status::Reply& reply) {
   for (proto::Gpu& gpu : reply.gpus) {
     Bytes largest;

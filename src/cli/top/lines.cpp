@@ -90,9 +90,9 @@ Bars bars_for(std::size_t left) {
   return bars;
 }
 
-// Draws the load of the GPU, its graph, and the remarks about the GPU at the end of the line. The
-// graph gets the room that the remarks leave. `history` is empty, or unknown at its end, for a GPU
-// that reports no load.
+// Draws the load of the GPU, the graph of the load, and the remarks about the GPU at the end of the
+// line. The graph gets the room that the remarks leave. `history`: percentages, oldest first. If
+// the GPU reports no load, `history` is empty, or its last entry is below zero (not known).
 void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const std::string& note,
                const std::vector<int>& history) {
   const int percent = history.empty() ? -1 : history.back();
