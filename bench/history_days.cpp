@@ -99,8 +99,8 @@ void ask(const series::Rings& rings, const Machine& machine, std::int64_t end, s
              longest);
 }
 
-// Makes the rows that a sample every second would make, but samples every second only in the last
-// day, and every minute before.
+// Fills the file as if a sample had been taken every second. In fact there is a sample every second
+// only in the last day, and every minute before that.
 int make_file(std::int64_t days, Machine machine, const std::string& file) {
   store::SqliteSeries store(file);
   if (const auto loaded = store.load(); !loaded)

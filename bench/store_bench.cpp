@@ -183,9 +183,9 @@ void Settle(benchmark::State& state) {
 }
 BENCHMARK(Settle)->Arg(10)->Arg(1000)->Iterations(20)->UseRealTime();
 
-// Stores leases without settling until the log has 10,000 frames. In the change that adds the last
-// frame, SQLite moves the log into the database: the times are of that change. "frames" is the
-// number of frames that one lease takes.
+// Stores leases without settling until the log has 10,000 frames. Only the change that adds the
+// last frame is timed, because SQLite moves the log into the database in that change. The counter
+// "frames" is the mean number of frames in the log for each lease.
 void FillLog(benchmark::State& state) {
   constexpr std::uintmax_t kFrame = 4096 + 24, kFrames = 10000;
   Times times;

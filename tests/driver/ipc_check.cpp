@@ -80,8 +80,8 @@ class Owner {
   pid_t child_ = -1;
 };
 
-// Memory of the owner in which all words are `word`, with the memory's handle; and one context here
-// in which all checks open memory.
+// Memory that the owner allocates and fills with `word`, and the handle of that memory. The first
+// object also makes a context in this process; all checks open memory in that context.
 class Owned : public Request {
  public:
   Owned(std::size_t bytes, std::uint32_t value) {

@@ -104,8 +104,9 @@ other_is_on_instead() {
   local started=$SECONDS
   start_daemon
   wait_until is_evicted
-  # The stay counts from the moment when this daemon saw the eviction, so the new stay must be
-  # longer than this daemon has run so far.
+  # The new daemon counts the filler's stay from the moment when the new daemon saw the eviction.
+  # The new `longest_stay` must be longer than the new daemon has run so far: the stay is then not
+  # over yet.
   stays_last $((SECONDS - started + 2))s
   gpurota reload
   other_is_on_instead

@@ -66,7 +66,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   for i in {1..8}; do in_background "reserved$i" gpurota reserve --memory 512M --short; done
   wait_until holds 'len(leases) == 8'
   for i in {1..8}; do [ ! -s "reserved$i" ]; done
-  # A kill loses no change, not even one that no client was told of.
+  # No client has been told of its change yet. A kill of the daemon must not lose these changes.
   kill_daemon
   rm stuck
   start_daemon

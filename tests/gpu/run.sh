@@ -165,7 +165,9 @@ swap_torch() {
 swap_expandable() { # like swap_torch, with memory that PyTorch maps itself
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --expandable --results "$results"
 }
-swap_free() { # a lease is granted what is reported as free beside memory that cannot move
+# Another lease holds memory that cannot move. A swap lease beside it is granted exactly the memory
+# that cuMemGetInfo reports as free.
+swap_free() {
   python3 "$here/swap_free.py" "$dist/bin/gpurota"
 }
 swap_booked() { # a booked slice moves a swap lease to host memory, and every byte comes back

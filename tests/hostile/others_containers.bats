@@ -64,8 +64,9 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   run ! claims "${TOKEN//[0-9]/a}" "$PROGRAM" info
   [[ $output = *"another user's"* ]]
   run ! claims "" "$PROGRAM" info
-  # The victim's program is not counted any more, because the simulated driver takes processes
-  # outside of the attacker's pid namespace for dead.
+  # The daemon does not count the victim's program any more, because the attacker's programs ran the
+  # simulated driver in a pid namespace of their own. There, the simulated driver regards every
+  # process outside of the namespace as ended.
   kill -0 "$VICTIM_PID"
   holds 'len(leases) == 1'
   "${VICTIM[@]}" gpurota release web

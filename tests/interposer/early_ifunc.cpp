@@ -1,5 +1,6 @@
-// Looks up functions in an IFUNC resolver, which runs before libgpurota is relocated:
-// early_ifunc_user.cpp, relocated earlier, takes the address of the IFUNC.
+// Looks up functions in an IFUNC resolver. The resolver runs before libgpurota is relocated,
+// because the library of early_ifunc_user.cpp has the address of the IFUNC in its data, and is
+// relocated earlier than libgpurota.
 #include "early.h"
 
 #include <dlfcn.h>

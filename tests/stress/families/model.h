@@ -65,8 +65,8 @@ extern Shared* shared;
 extern int threads_in_all;
 
 // Stores the first error for the report. `spare`: the bytes that a wrongly refused request would
-// have left free. If `spare` is about one block, a thread may only have counted late. If `spare` is
-// a pool's size, a thread may have counted a pool twice.
+// have left free. The number hints at the cause: about one block if a thread only counted late, the
+// size of a pool if a thread counted that pool twice.
 void problem(const char* what, long long code, long long spare = 0);
 
 // The requests of one thread.
