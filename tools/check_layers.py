@@ -45,8 +45,9 @@ ALLOWED = {
     "sim": ["abi", "base"],
 }
 # Guests: modules that the others can do without, which are clients of the daemon or independent
-# programs. No other module includes a guest. A guest includes plain types, the protocol and its
-# client, and of all other modules only the headers that are listed here.
+# programs. No other module includes a guest. A guest may include plain types, the protocol and the
+# protocol's client (FOR_GUESTS). Of the other modules a guest may include only the headers that are
+# listed here.
 GUESTS = {
     "kube": ["containers/cdi_spec.h", "containers/parts.h", "ports/event_loop.h", "sys/journal.h",
              "sys/sd_event_loop.h", "sys/secret.h", "sys/worker.h", "watch/container.h"],
@@ -105,8 +106,9 @@ FOR_TESTS = ["base", "abi", "core", "testing"]
 
 # A header that is expensive to include or belongs to one subsystem, and the modules whose .cpp
 # files may include it. Headers (.h) may not include it, because every file that includes them would
-# pay for it. The exception is a header NAME_internal.h, because only .cpp files may include a
-# header with such a name: those of its folder, and those of rooms that may include its room.
+# pay for it. The exception is a header NAME_internal.h: such a header may include it, because
+# NAME_internal.h itself may only be included by the .cpp files of its folder, and of the rooms that
+# may include its room.
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli", "containers", "kube", "web"]),
     (r"curl/.*", ["kube", "web"]),
@@ -195,8 +197,8 @@ def check_quoted(root, file, name):
         parts = path.split(os.sep)
         module = parts[1] if parts[0] == "src" else parts[0]
     else:
-        # The file is generated. An include of it is also written "MODULE/NAME", so the first part
-        # is the module.
+        # No file has this name: the file is generated, or the name is a mistake. The include of a
+        # generated file is also written "MODULE/NAME", so the first part of the name is the module.
         module = name.split("/")[0]
         if module not in ALLOWED and module != "generated":
             return "'%s' is no file of the project: write it as \"module/file.h\"" % name

@@ -23,7 +23,7 @@ MAKERS = ("src/core/reason.h", "src/core/reason.cpp", "src/lease/reason.cpp",
 FILLERS = ("src/client/reason_text.cpp", "src/web/page/reasons.ts", "python/gpurota/reasons.py")
 # Files that find the obstacles on each GPU, as input for refusal_reason() of lease/reason.h.
 OBSTACLES = ("src/lease/admission.cpp", "src/lease/placement.cpp", "src/lease/planner.cpp")
-# Files that pass on the same reason in another format.
+# Files that convert a reason to another format (the protocol's, JSON) and change nothing in it.
 CARRIERS = ("src/daemon/control/wire_reason.cpp", "src/web/page_json.cpp")
 CLIENTS = ("src/cli/", "src/web/", "src/client/", "src/kube/", "python/gpurota/")
 

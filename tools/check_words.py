@@ -26,7 +26,9 @@ COLUMNS = 100
 CODE = (".cpp", ".h", ".c", ".cu", ".in")
 SCRIPTS = (".py", ".sh", ".bash", ".bats")
 TEXTS = (".md", ".1", ".5", ".7", ".8")
-# The folders whose text is counted, and the depth of the folders that have a row of their own.
+# The folders whose text is counted. With the number 2, each folder directly below has a row of its
+# own, which also counts all files in deeper folders; with 1 there is one row for the whole folder;
+# with 3 there is one more level.
 ROOTS = {"src": 3, "sim": 2, "tests": 2, "bench": 2, "demo": 1, "python": 1, "tools": 1, "docs": 2,
          "man": 1, "packaging": 1}
 PRONOUN = re.compile(r"(?:^|[.!?:] +)((?:It|They|This|That|What|Who|Whoever|Whose)\b[^.!?]*)")

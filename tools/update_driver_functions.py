@@ -48,7 +48,8 @@ def new_rows(rows, names, versions):
                 continue
             like = families.get(base)
             classes, use = (like.classes, like.use) if like else (("passes",), "-")
-            # A hook is written by hand. Until then, NVML counts the function's memory.
+            # A hook is written by hand. Until the new function has a hook, NVML counts the memory
+            # that the function allocates.
             yield driver_functions.Row(symbol, base, version, stream, classes,
                                        "nvml" if use == "hook" else use)
 
