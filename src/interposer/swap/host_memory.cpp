@@ -38,6 +38,7 @@ bool HostMemory::add_region(bool hurry, bool pageable) {
       regions_[index].memory = memory;
       regions_[index].pinned = pinned;
       regions_[index].lost_pin = false;
+      regions_[index].refused = may_pin && !pinned;
       free_ += kRegionBytes;
       return true;
     }
@@ -166,26 +167,32 @@ void HostMemory::lose_pins() {
   }
 }
 
-// The driver may still have a record of the old pin. The region has stayed mapped since, so the
+// The driver may still have a record of a lost pin. The region has stayed mapped since, so the
 // record is of the same pages.
-bool HostMemory::pin_again() {
+bool HostMemory::pin_more() {
   uint32_t index = 0;
+  bool lost_pin = false;
   char* memory = nullptr;
   {
     Lock lock(mutex_);
     if (pinned_now_ + pinned_elsewhere_ + kRegionBytes > pinned_limit_) return false;
     for (uint32_t i = 1; i < regions_.end() && index == 0; ++i) {
-      if (regions_.is_used(i) && regions_[i].lost_pin) index = i;
+      if (!regions_.is_used(i)) continue;
+      const Region& region = regions_[i];
+      const bool may_gain = region.used != 0 && !region.pinned && !region.refused;
+      if (region.lost_pin || may_gain) index = i;
     }
     if (index == 0) return false;
     memory = regions_[index].memory;
+    lost_pin = regions_[index].lost_pin;
     regions_[index].lost_pin = false;
     pinned_now_ += kRegionBytes;
   }
-  calls_->unpin(calls_->self, memory);
+  if (lost_pin) calls_->unpin(calls_->self, memory);
   const bool pinned = calls_->pin(calls_->self, memory, kRegionBytes);
   Lock lock(mutex_);
   regions_[index].pinned = pinned;
+  regions_[index].refused = !pinned;
   if (!pinned) pinned_now_ -= kRegionBytes;
   return true;
 }

@@ -56,9 +56,10 @@ class HostMemory {
   // The context in which regions were pinned is gone: the driver has unpinned these regions, even
   // those pinned as portable memory.
   void lose_pins();
-  // Tries to pin one region that lost its pin. False: there is none, or the limit has no room for
-  // it.
-  bool pin_again();
+  // Tries to pin one region that has lost its pin, or that holds an evicted block and was made when
+  // the limit had no room for it. Each region is tried once. False: there is none, or the limit has
+  // no room for it.
+  bool pin_more();
   // Counts memory that was pinned for other purposes: so much less may be pinned here from now on.
   void count_pinned(uint64_t bytes);
 
@@ -78,6 +79,7 @@ class HostMemory {
     char* memory;
     uint32_t used;  // a bit for each unit
     bool pinned, lost_pin;
+    bool refused;  // the driver did not pin it
     HashSum sums[kUnitsPerRegion];
   };
 

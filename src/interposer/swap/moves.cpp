@@ -257,16 +257,15 @@ void carry_out_moves(Worker& w) {
   use_no_context();
 }
 
-// Pins one region that has lost its pin. The region's memory exists already, so the bound on kept
-// memory does not matter.
-static bool pin_again(Worker& w) {
+// Pins one region whose memory exists already, so the bound on kept memory does not matter.
+static bool pin_more(Worker& w) {
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
     SwapDevice& device = w.swap.devices[i];
     if (device.ready.load() == 0) continue;
     set_limits(w.swap, device);
     Lock lock(w.swap.contexts_mutex);
     if (have_stream(w.s, static_cast<int>(i)) != CUDA_SUCCESS) continue;
-    if (device.space.host().pin_again()) return true;
+    if (device.space.host().pin_more()) return true;
   }
   return false;
 }
@@ -274,7 +273,10 @@ static bool pin_again(Worker& w) {
 bool prepare_host_memory(Worker& w) {
   const bool will_be_needed =
       w.swap.takes_turns.load() != GPUROTA_TURNS_NONE || w.swap.last_close_ms.load() != 0;
-  if (!will_be_needed || w.swap.gate.state() != GateState::kOpen) return false;
+  const GateState gate = w.swap.gate.state();
+  if (!will_be_needed || gate == GateState::kShut) return false;
+  // Blocks that were evicted before enough was pinned come back faster.
+  if (gate == GateState::kAway) return pin_more(w);
   const uint64_t may_keep = w.swap.kept_bytes.load();
   const uint64_t held = host_sum(w.swap, &HostMemory::total_bytes);
   if (may_keep != 0 && held > may_keep) return give_back_one(w.swap);
@@ -282,7 +284,7 @@ bool prepare_host_memory(Worker& w) {
   // back.
   const uint64_t all_pinned = host_sum(w.swap, &HostMemory::pinned_bytes);
   if (all_pinned > w.swap.pinned_bytes.load() && give_back_one(w.swap)) return true;
-  if (pin_again(w)) return true;
+  if (pin_more(w)) return true;
   if (may_keep != 0 && held + kRegionBytes > may_keep) return false;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
     SwapDevice& device = w.swap.devices[i];

@@ -126,6 +126,32 @@ TEST_F(Swap, PageableMemoryIsSpreadEvenlyWhereNotAllCanBePinned) {
   check(a);
 }
 
+TEST_F(Swap, EvictedBlocksArePinnedWhereTheyAreOnceTheLimitHasRoom) {
+  const std::uint64_t a = add(160 * kMiB);
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 0);
+  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 160 * kMiB);
+  EXPECT_EQ(host().pinned_bytes(), 0u);
+  EXPECT_FALSE(host().pin_more());
+  const std::uint64_t total = host().total_bytes();
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 256 * kMiB);
+  while (host().pin_more()) {
+  }
+  EXPECT_EQ(host().pinned_bytes(), 160 * kMiB);
+  EXPECT_EQ(host().total_bytes(), total) << "no memory is taken for it";
+  EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 160 * kMiB);
+  check(a);
+}
+
+TEST_F(Swap, RegionThatTheDriverDoesNotPinIsTriedOnce) {
+  const std::uint64_t a = add(64 * kMiB);
+  driver.pins = false;
+  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 64 * kMiB);
+  EXPECT_FALSE(host().pin_more()) << "refused when it was made";
+  driver.pins = true;
+  EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 64 * kMiB);
+  check(a);
+}
+
 TEST_F(Swap, NothingIsPageableWhereAllCanBePinned) {
   add(640 * kMiB);
   host().set_limits(&driver.calls, std::uint64_t{1} << 30, 640 * kMiB);
@@ -158,11 +184,11 @@ TEST_F(Swap, HostMemoryThatWasPinnedInAContextThatIsGoneIsPinnedAgain) {
   EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 64 * kMiB);
   host().lose_pins();
   EXPECT_EQ(host().pinned_bytes(), 0u);
-  EXPECT_TRUE(host().pin_again());
+  EXPECT_TRUE(host().pin_more());
   EXPECT_EQ(host().pinned_bytes(), 32 * kMiB);
   driver.pins = false;
-  EXPECT_TRUE(host().pin_again()) << "tried";
-  EXPECT_FALSE(host().pin_again()) << "and tried only once";
+  EXPECT_TRUE(host().pin_more()) << "tried";
+  EXPECT_FALSE(host().pin_more()) << "and tried only once";
   EXPECT_EQ(host().pinned_bytes(), 32 * kMiB);
   driver.pins = true;
   EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 64 * kMiB);
