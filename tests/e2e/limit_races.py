@@ -214,7 +214,7 @@ class Races:
         self.settle()
 
     STEPS = {"begin": 6, "change": 5, "finish": 4, "crash": 2, "leave": 1, "enter": 1,
-             "set_others": 2, "switch": 0.5, "set_on_lease": 0.3}
+             "set_others": 2, "switch": 0.5, "set_on_lease": 1}
 
     def step(self):
         name = self.chance.choices(list(self.STEPS), list(self.STEPS.values()))[0]
