@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # The driver's limits are right, whatever order leases, processes, others and the daemon's ends come
-# in. Runs for E2E_RACES_SECONDS (20), with the seed E2E_SEED. By hand, for long:
-#
-#   E2E_RACES_SECONDS=1800 tests/e2e/run_file.sh tests/e2e/driver_limits_races.bats build/dev
+# in. Runs for E2E_RACES_SECONDS (20), with the seed E2E_SEED. tests/stress/hours.sh runs this file
+# for hours, many instances at once.
 #
 # machine: demo-r615
 

@@ -189,7 +189,7 @@ class Races:
             self.others[group, gpu] = mib
 
     def switch(self):
-        self.enforcement = "library" if self.enforcement == "auto" else "auto"
+        self.enforcement = self.chance.choice(("auto", "auto", "driver", "library"))
         self.configure()
         self.ask("reload")
 
