@@ -54,7 +54,10 @@ evade() {
     EVASION=("$E2E_DIR/by_setuid" --regid 65534 --keep-groups env \
       "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" "$PROGRAM" hold "$2")
     ;;
-  static) EVASION=("$E2E_DIRECT_PROGRAM" "$2") ;;
+  static)
+    [ -x "$E2E_DIRECT_PROGRAM" ] || return 1
+    EVASION=("$E2E_DIRECT_PROGRAM" "$2")
+    ;;
   musl)
     make_musl || return 1
     EVASION=("$E2E_DIR/by_musl" "$PROGRAM" hold "$2")
@@ -63,7 +66,7 @@ evade() {
 }
 
 # can_evade HOW MIB: as evade; reports a way that cannot be had.
-can_evade() { evade "$@" || { echo "# $1: not tried, needs root or musl-gcc" >&3 && return 1; }; }
+can_evade() { evade "$@" || { echo "# $1 cannot be had here" >&3 && return 1; }; }
 
 # hold_in_lease HOW: starts $EVASION in a lease of 1 GiB; returns when it holds its memory.
 hold_in_lease() {
