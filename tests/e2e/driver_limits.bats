@@ -1,50 +1,17 @@
 #!/usr/bin/env bats
-# The driver's own memory limits, beside the library's: programs that evade the library are refused
-# by the driver. The control groups are simulated (cgroup_tree.c), so these cases run anywhere.
+# The driver's own memory limits, beside the library's: they follow leases, and those of others
+# stay. driver_evasions.bats has the programs that evade the library. The control groups are
+# simulated (cgroup_tree.c), so these cases run anywhere.
 #
 # machine: demo-r615
 
 load helpers
+load driver_limits_helpers
 
-PAST=$E2E_PAST_LIBRARY
-LIMITS=$BATS_TEST_DIRNAME/driver_limits.py
-
-setup() {
-  [ -e "${E2E_CGROUP_TREE:-}" ] || skip "needs what the build has made"
-  TREE=$GPUROTA_SIM_DIR/cgroup
-  rm -rf "$TREE"
-  mkdir "$TREE"
-  make_folders
-  # shellcheck disable=SC2034 # start_daemon reads it
-  DAEMON[1]="LD_PRELOAD=${E2E_LOOP_GUARD:-}:$E2E_CGROUP_TREE"
-}
-
+setup() { make_groups; }
 teardown() {
   end_test
-  rm -rf "$TREE"
-}
-
-enforce() {
-  printf 'enforcement = "%s"\n[watch]\nnot_limited = "report"\n' "$1" >gpurota.toml
-  start_daemon
-}
-
-lease() { holds "len(leases) == 1 and ($(printf '(lambda l: %s)(leases[0])' "$1"))"; }
-by_driver() { lease 'l["enforced_by"] == "library_and_driver"'; }
-# The hard limit in MiB of a control group, by default of the only one below the tree.
-limit() { python3 "$LIMITS" get "${1:-$(group)}"; }
-group() { find "$TREE" -name 'gpurota-*' -type d | head -n 1; }
-no_group() { [ -z "$(group)" ]; }
-
-# evade HOW MIB: sets EVASION to a command that allocates MIB and that the library does not limit.
-evade() {
-  case $1 in
-  unloaded) EVASION=(env -u LD_PRELOAD "$PROGRAM" hold "$2") ;;
-  emptied) EVASION=(env -i "GPUROTA_SIM_DIR=$GPUROTA_SIM_DIR" "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" \
-    "E2E_DIR=$E2E_DIR" "$PROGRAM" hold "$2") ;;
-  loader) EVASION=("$PAST" "$2") ;;
-  child) EVASION=(sh -c "env -u LD_PRELOAD setsid '$PROGRAM' hold $2 & wait \$!") ;;
-  esac
+  remove_groups
 }
 
 # in_user_group COMMAND…: runs the command in a control group that gpurota has not made.
@@ -52,45 +19,6 @@ in_user_group() {
   mkdir "$TREE/user"
   echo "$BASHPID" >"$TREE/user/cgroup.procs"
   exec "$@"
-}
-
-@test "by default the library alone enforces limits, and who evades it is not refused" {
-  printf '[watch]\nnot_limited = "report"\n' >gpurota.toml
-  start_daemon
-  for how in unloaded emptied loader child; do
-    evade "$how" 2000
-    in_background "$how" gpurota run --gpu-ids 0 --memory 1G -- "${EVASION[@]}"
-    wait_until says "$how" holding
-    lease 'l["enforced_by"] == "library" and not l.get("not_by_driver")'
-    [ "$(limit)" = none ]
-    gpurota release --all
-    wait_until no_leases
-  done
-  lacks 'driver limits' <(gpurota doctor || true)
-}
-
-@test "under auto and driver, programs that evade the library are refused by the driver" {
-  for mode in auto driver; do
-    enforce "$mode"
-    for how in unloaded emptied loader child; do
-      # The driver does not know that these programs evade the library, and serves them up to the
-      # limit.
-      evade "$how" 700
-      in_background "$how" gpurota run --gpu-ids 0 --memory 1G -- "${EVASION[@]}"
-      wait_until says "$how" holding
-      wait_until by_driver
-      lease 'l["gpus"][0]["driver_limit_bytes"] == 1536 << 20'
-      gpurota release --all
-      wait_until no_leases
-      evade "$how" 2000
-      run gpurota run --gpu-ids 0 --memory 1G -- "${EVASION[@]}"
-      [ "$status" != 0 ]
-      [[ "$output" != *holding* ]]
-      wait_until no_leases
-    done
-    wait_until no_group
-    stop_daemon
-  done
 }
 
 @test "a program with the library is refused by the library, at its limit and not before" {

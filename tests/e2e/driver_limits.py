@@ -1,6 +1,6 @@
-"""Reads and sets the driver's memory limits of a control group on GPU 0, by NVML.
+"""Reads and sets the driver's memory limits of a control group, by NVML.
 
-usage: driver_limits.py get GROUP            prints the hard limit in MiB, or "none"
+usage: driver_limits.py get GROUP            on GPU 0: prints the hard limit in MiB, or "none"
        driver_limits.py set GROUP MIB|none   exits with NVML's error
 """
 import ctypes
@@ -14,19 +14,37 @@ class Limits(ctypes.Structure):
                 ("hard", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
 
 
+class Driver:
+    def __init__(self):
+        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        if self.nvml.nvmlInit_v2():
+            raise OSError("NVML does not start")
+
+    def _call(self, name, gpu, limits):
+        device = ctypes.c_void_p()
+        return (self.nvml.nvmlDeviceGetHandleByIndex_v2(gpu, ctypes.byref(device))
+                or getattr(self.nvml, name)(device, ctypes.byref(limits)))
+
+    def get(self, group, gpu=0):
+        """NVML's error, and the hard limit in MiB (None: there is none)."""
+        limits = Limits(group.encode(), 0, NO_LIMIT, 0)
+        error = self._call("nvmlDeviceGetMemoryLimits_v1", gpu, limits)
+        return error, None if limits.hard == NO_LIMIT else limits.hard >> 20
+
+    def set(self, group, mib, gpu=0):
+        """NVML's error. `mib`: None removes the limit."""
+        limits = Limits(group.encode(), 0, NO_LIMIT if mib is None else mib << 20, 0)
+        return self._call("nvmlDeviceSetMemoryLimits_v1", gpu, limits)
+
+
 def main():
-    nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    gpu = ctypes.c_void_p()
-    limits = Limits(sys.argv[2].encode(), 0, NO_LIMIT, 0)
-    if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(gpu)):
-        return 1
+    driver = Driver()
     if sys.argv[1] == "get":
-        error = nvml.nvmlDeviceGetMemoryLimits_v1(gpu, ctypes.byref(limits))
-        print("none" if limits.hard == NO_LIMIT else limits.hard >> 20)
+        error, hard = driver.get(sys.argv[2])
+        print("none" if hard is None else hard)
         return error
-    if sys.argv[3] != "none":
-        limits.hard = int(sys.argv[3]) << 20
-    return nvml.nvmlDeviceSetMemoryLimits_v1(gpu, ctypes.byref(limits))
+    return driver.set(sys.argv[2], None if sys.argv[3] == "none" else int(sys.argv[3]))
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,7 +2,8 @@
 // program looks up driver functions by reading the symbols of the driver's file itself. Stands for
 // any lookup that libgpurota does not know yet.
 //
-//   past_library MIB         holds MIB of memory, prints "holding", and waits to be ended
+//   past_library MIB         holds MIB of memory, prints "holding", and waits to be ended; prints
+//                            "refused: out of memory" if the driver refuses the memory
 //   past_library MIB hook    the same, but first becomes a tenant by allocating with the hooked
 //                            functions
 #include <array>
@@ -64,14 +65,18 @@ using Retain = int (*)(void**, int);
 using SetCurrent = int (*)(void*);
 using Alloc = int (*)(std::uint64_t*, std::size_t);
 
+// Returns CUDA's error.
 template <class Find>
-bool hold(Find find, std::size_t bytes) {
+int hold(Find find, std::size_t bytes) {
   void* context = nullptr;
   std::uint64_t memory = 0;
-  return reinterpret_cast<Init>(find("cuInit"))(0) == 0 &&
-         reinterpret_cast<Retain>(find("cuDevicePrimaryCtxRetain"))(&context, 0) == 0 &&
-         reinterpret_cast<SetCurrent>(find("cuCtxSetCurrent"))(context) == 0 &&
-         reinterpret_cast<Alloc>(find("cuMemAlloc_v2"))(&memory, bytes) == 0;
+  int error = reinterpret_cast<Init>(find("cuInit"))(0);
+  if (error == 0) {
+    error = reinterpret_cast<Retain>(find("cuDevicePrimaryCtxRetain"))(&context, 0);
+  }
+  if (error == 0) error = reinterpret_cast<SetCurrent>(find("cuCtxSetCurrent"))(context);
+  if (error == 0) error = reinterpret_cast<Alloc>(find("cuMemAlloc_v2"))(&memory, bytes);
+  return error;
 }
 
 }  // namespace
@@ -82,8 +87,12 @@ int main(int argc, char** argv) {
   if (handle == nullptr || ::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return 2;
   const Driver driver(*map);
   const std::size_t bytes = (argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1) << 20;
-  if (argc > 2 && !hold([&](const char* name) { return ::dlsym(handle, name); }, 1 << 20)) return 3;
-  if (!hold([&](const char* name) { return driver.find(name); }, bytes)) return 4;
+  const auto hooked = [&](const char* name) { return ::dlsym(handle, name); };
+  if (argc > 2 && hold(hooked, 1 << 20) != 0) return 3;
+  if (const int error = hold([&](const char* name) { return driver.find(name); }, bytes)) {
+    std::printf(error == 2 ? "refused: out of memory\n" : "error %d\n", error);
+    return 4;
+  }
   std::puts("holding");
   std::fflush(stdout);
   for (;;) ::pause();

@@ -17,6 +17,9 @@ export E2E_SWAP_OVERSIZE=$build/tests/interposer/swap_oversize \
   E2E_IPC_PROBE=$build/tests/interposer/ipc_probe
 export E2E_PAST_LIBRARY=$build/tests/e2e/past_library \
   E2E_LOCKED_PROGRAM=$build/tests/e2e/locked_program
+export E2E_BOUND_PROGRAM=$build/tests/e2e/bound_program \
+  E2E_BOUND_PLUGIN=$build/tests/e2e/libbound_plugin.so \
+  E2E_DIRECT_PROGRAM=$build/tests/e2e/direct_program
 # Every daemon of the tests runs with this library (see helpers.bash).
 export E2E_LOOP_GUARD=$build/tests/e2e/libloop_guard.so
 export E2E_CGROUP_TREE=$build/tests/e2e/libcgroup_tree.so

@@ -6,19 +6,21 @@
 #   hours.sh pack BUILD OUT     packs what the tests need of a build tree into the folder OUT
 #   OUT/hours.sh run OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/e2e/turns_stress.bats
 #   OUT/hours.sh day OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/hostile/day.bats
+#   OUT/hours.sh races OUT INSTANCES SECONDS RESULTS_FILE   tests/e2e/driver_limits_races.bats
 #   OUT/hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]
 #       as root: tests/hostile/failing_calls.bats, in which every call of a kind (memory, threads,
 #       descriptors, disk, or all of these) fails once; the piece "begin", which can only be given
 #       alone, is the start of a daemon
 #
-# run, day and sweep exit with 0 if all instances passed. RESULTS_FILE gets the sums in one line,
-# the whole output of each instance that failed, and the counts of each. E2E_SEED is the seed of the
-# first instance; the next ones have the numbers after it. An instance takes 1 to 2 GiB of memory,
-# and at least half a processor.
+# run, day, races and sweep exit with 0 if all instances passed. RESULTS_FILE gets the sums in one
+# line, the whole output of each instance that failed, and the counts of each. E2E_SEED is the seed
+# of the first instance; the next ones have the numbers after it. An instance takes 1 to 2 GiB of
+# memory, and at least half a processor.
 set -euo pipefail
 
 usage() {
-  echo "usage: hours.sh pack BUILD OUT | hours.sh run|day OUT INSTANCES SECONDS RESULTS_FILE |" \
+  echo "usage: hours.sh pack BUILD OUT |" \
+    "hours.sh run|day|races OUT INSTANCES SECONDS RESULTS_FILE |" \
     "hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]" >&2
   exit 2
 }
@@ -40,7 +42,8 @@ pack() {
   rm -rf "$out/stage/tests"
   for file in demo/gpu_program tests/bin/hammer tests/bin/families tests/interposer/swap_probe \
     tests/interposer/swap_oversize \
-    tests/hostile/libfailing_calls.so tests/e2e/libloop_guard.so tests/e2e/page_writer; do
+    tests/hostile/libfailing_calls.so tests/e2e/libloop_guard.so tests/e2e/libcgroup_tree.so \
+    tests/e2e/page_writer; do
     stripped "$build/$file" "$out/$file"
   done
   for file in gpurota-sim lib/libcuda.so.1 lib/libnvidia-ml.so.1; do
@@ -95,6 +98,10 @@ sum_of_run() {
 sum_of_day() {
   cat "$work"/*/counts 2>/dev/null | awk '/ days; / {n += $2} END {printf "%d days", n}'
 }
+sum_of_races() {
+  cat "$work"/*/counts 2>/dev/null |
+    awk '{for (i = 2; i < NF; i += 2) n += $i} END {printf "%d steps", n}'
+}
 sum_of_sweep() {
   cat "$work"/*/counts 2>/dev/null |
     awk '/calls failed/ {n += $3} END {printf "%d calls failed", n}'
@@ -136,6 +143,10 @@ case "$mode/$#" in
   day/5)
     export E2E_DAY_SECONDS=$4
     all "$2" "$3" "$5" hostile/day.bats
+    ;;
+  races/5)
+    export E2E_RACES_SECONDS=$4
+    all "$2" "$3" "$5" e2e/driver_limits_races.bats
     ;;
   sweep/[5-9] | sweep/1[0-9])
     case $4 in

@@ -76,7 +76,7 @@ make_disk() {
   # to one boot, because they name processes of its pid namespace, which the next boot does not see.
   mkdir -p "$root/var/gpurota-sim"
   chmod 1777 "$root/var/gpurota-sim"
-  local gpus=${GPUROTA_MACHINE_FILE:-demo}
+  local gpus=${GPUROTA_MACHINE_FILE:-demo-r615}
   if [ -f "$gpus" ]; then cp "$gpus" "$root/var/gpus.toml" && gpus=/var/gpus.toml; fi
   printf '%s\n' '#!/bin/sh' 'rm -rf /var/gpurota-sim/machine' \
     "exec $simulator/bin/gpurota-sim --dir /var/gpurota-sim/machine --shared $gpus -- true" \

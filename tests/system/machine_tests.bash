@@ -116,6 +116,37 @@ if in_there sh -c 'mknod -m 666 /dev/nvidia0 c 195 0 && mknod -m 660 /dev/nvidia
   echo "ok strict access closes device files in the sandbox of the unit, and restores them"
 fi
 
+# The driver's own limits, by the real control groups of logins and jobs.
+limit_of() { in_there python3 -B - get "/sys/fs/cgroup$1" <"$tests/../e2e/driver_limits.py"; }
+limit_is() { [ "$(limit_of "$1")" = "$2" ]; }
+enforcement_is() { shows "\"enforced_by\": *\"$1\"" in_there gpurota status --json; }
+without_library=(env -u LD_PRELOAD "$hold" hold)
+in_there sh -c 'echo "enforcement = \"driver\"" >/etc/gpurota/gpurota.toml'
+in_there systemctl reload gpurotad.service || fail "enforcement is refused"
+shows OUT_OF_MEMORY login alice gpurota run --memory 1G -- "${without_library[@]}" 2000 ||
+  fail "the driver does not limit a program in a login"
+login alice gpurota job add evading --restart no --memory 1G "${machine[@]}" -- \
+  "${without_library[@]}" 2001
+wait_until logged evading OUT_OF_MEMORY
+login alice gpurota job remove evading
+wait_until has_leases 0
+login alice gpurota run --memory 1G -- "${without_library[@]}" 700 >/dev/null 2>&1 &
+wait_until is_running 700
+wait_until enforcement_is library_and_driver
+limited=$(cgroup_of "$(running 700)")
+limit_is "$limited" 1536 || fail "the limit of $limited is $(limit_of "$limited")"
+before=$(main_pid)
+in_there kill -KILL "$before"
+limit_is "$limited" 1536 || fail "a daemon that is killed takes the limit back"
+wait_until other_than "$before"
+wait_until enforcement_is library_and_driver
+in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
+in_there systemctl reload gpurotad.service
+wait_until limit_is "$limited" none
+as alice gpurota release --all >/dev/null
+wait_until has_leases 0
+echo "ok the driver limits the control groups of logins and jobs, over a kill of the daemon"
+
 # notifier COMMAND: makes the program of [notify].
 notifier() {
   in_there sh -c 'printf "#!/bin/sh\n%s\n" "$1" >/usr/local/bin/notifier; chmod 755 /usr/local/bin/notifier' sh "$1"
