@@ -1,18 +1,21 @@
 // Measures copies between a GPU and pinned host memory while the GPU's memory changes hands.
 //
-// usage: changing_hands [SECONDS]
+// usage: changing_hands [SECONDS [SLEEPERS]]
 // Two processes copy at the same time, one out of the GPU, one into it, in blocks of 64 MiB of
 // which six are under way. In the cells "is released", the first process unmaps and releases each
 // block when it has been copied. In the cells "is made", the second process creates and maps each
-// block before its copy. Programs in turns have to do both. Prints GiB/s of both processes.
+// block before its copy. Programs in turns have to do both. SLEEPERS further processes have a
+// context and 300 MiB, and do nothing. Prints GiB/s of both processes.
 //
 //     nvcc -O2 -o changing_hands changing_hands.cu -lcuda
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include <cuda.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,7 +134,8 @@ struct Child {
     int up[2];
     int down[2];
     if (pipe(up) != 0 || pipe(down) != 0) exit(1);
-    if (fork() == 0) {
+    pid = fork();
+    if (pid == 0) {
       Copier copier(out, changing);
       char byte = 'r';
       if (write(up[1], &byte, 1) != 1 || read(down[0], &byte, 1) != 1) exit(1);
@@ -154,14 +158,43 @@ struct Child {
     if (read(from, &value, sizeof(value)) != sizeof(value)) exit(1);
     return value;
   }
+  pid_t pid;
   int from;
   int to;
 };
+
+constexpr size_t kSleeperMemory = size_t{300} << 20;
+
+// Returns the process once it has its context and its memory.
+pid_t start_sleeper() {
+  int up[2];
+  if (pipe(up) != 0) exit(1);
+  const pid_t pid = fork();
+  char byte = 'r';
+  if (pid == 0) {
+    CUdevice device;
+    CUcontext context;
+    CUdeviceptr memory;
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuMemAlloc(&memory, kSleeperMemory));
+    if (write(up[1], &byte, 1) != 1) exit(1);
+    for (;;) pause();
+  }
+  close(up[1]);
+  if (read(up[0], &byte, 1) != 1) exit(1);
+  close(up[0]);
+  return pid;
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? atof(argv[1]) : 3.0;
+  std::vector<pid_t> sleepers(argc > 2 ? atoi(argv[2]) : 0);
+  for (pid_t& sleeper : sleepers) sleeper = start_sleeper();
   printf("| memory on the GPU | out of it | into it |\n|---|---|---|\n");
   const struct {
     bool out_changes, in_changes;
@@ -180,7 +213,7 @@ int main(int argc, char** argv) {
     printf("| %s | %.1f GiB/s |", each.name, out.rate());
     printf(" %.1f GiB/s |\n", in.rate());
     fflush(stdout);
-    while (wait(nullptr) > 0) {
-    }
+    for (const Child* child : {&out, &in}) waitpid(child->pid, nullptr, 0);
   }
+  for (const pid_t sleeper : sleepers) kill(sleeper, SIGKILL);
 }

@@ -10,7 +10,8 @@ usage: turns_speed.py DIST [--pinned default,all,none] [--out FOLDER] [--gpu N] 
                ahead for it, because another lease takes 8 of 30 GiB
 Programs begin 10 s after the last of them has its memory. For each part: the first switch that
 moves most of a program's memory, the second, and the median of the next ten, in seconds and as a
-ratio to pinned copies, both ways at once, in the same run.
+ratio to pinned copies, both ways at once, in the same run; and what is pinned before the programs
+begin, of the memory that may have to move.
 DIST is the output of tests/gpu/pack.sh. Exits with the number of parts that failed.
 """
 import statistics
@@ -41,6 +42,9 @@ def measure(name, capacity, programs):
     for program in started:
         program.wait_ready()
     time.sleep(10)
+    leases = bench.turns()["leases"]
+    pinned, may_move = (sum(lease[key] for lease in leases) / GIB
+                        for key in ("pinned_bytes", "may_move_bytes"))
     least = min(gib for gib, _ in programs) * 0.4 * GIB
     with Watched(bench) as watched:
         for program in started:
@@ -60,8 +64,11 @@ def measure(name, capacity, programs):
                   for s in switches]
         return f"{statistics.median(seconds):.2f} s, {statistics.median(ratios):.2f}"
 
+    moved = (statistics.median(s[key] for s in seen[2:12]) / GIB
+             for key in ("out_bytes", "in_bytes"))
     say(f"| {bench.setting} | {name} | {cell(seen[:1])} | {cell(seen[1:2])} "
-        f"| {cell(seen[2:12])} of {len(seen[2:12])} |")
+        f"| {cell(seen[2:12])} of {len(seen[2:12])}, {next(moved):.1f} GiB out and "
+        f"{next(moved):.1f} in | {pinned:.1f} of {may_move:.1f} GiB |")
 
 
 def two():
@@ -121,8 +128,8 @@ def pinning():
 
 
 failures = 0
-say("| pinned | programs | first | second | median |")
-say("|---|---|---|---|---|")
+say("| pinned | programs | first | second | median | pinned before |")
+say("|---|---|---|---|---|---|")
 for bench.setting in bench.args.pinned.split(","):
     bench.turns_settings = SETTINGS[bench.setting]
     failures += bench.run(globals())

@@ -144,10 +144,15 @@ TEST_F(Swap, EvictedBlocksArePinnedWhereTheyAreOnceTheLimitHasRoom) {
 
 TEST_F(Swap, RegionThatTheDriverDoesNotPinIsTriedOnce) {
   const std::uint64_t a = add(64 * kMiB);
-  driver.pins = false;
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 0);
   EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 64 * kMiB);
-  EXPECT_FALSE(host().pin_more()) << "refused when it was made";
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 256 * kMiB);
+  driver.pins = false;
+  EXPECT_TRUE(host().pin_more());
+  EXPECT_TRUE(host().pin_more());
   driver.pins = true;
+  EXPECT_FALSE(host().pin_more());
+  EXPECT_EQ(host().pinned_bytes(), 0u);
   EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 64 * kMiB);
   check(a);
 }
