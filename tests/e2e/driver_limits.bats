@@ -21,7 +21,7 @@ setup() {
 
 teardown() {
   end_test
-  rm -rf "$TREE"
+  rm -rf "$TREE" "$TREE-slow"
 }
 
 enforce() {
@@ -94,16 +94,39 @@ in_user_group() {
   done
 }
 
-@test "a command finds its limit set, however short it is" {
+# slow MILLISECONDS: how long each call of gpurotad about a limit takes from now on.
+slow() { echo "$1" >"$TREE-slow"; }
+
+@test "a command waits for its limit before it executes anything, and others are served" {
   enforce auto
-  local i
-  for i in {1..5}; do
-    # shellcheck disable=SC2016 # for the shell of the command
-    run -0 gpurota run --gpu-ids 0 --memory 1G -- sh -c \
-      'python3 "$0" get "$(find "$1" -name "gpurota-*" -type d)"' "$LIMITS" "$TREE"
-    [ "$output" = 1536 ]
+  slow 100
+  evade unloaded 2000
+  in_background evader gpurota run --gpu-ids 0 --memory 1G -- "${EVASION[@]}"
+  wait_until eval '[ -n "$(group)" ]'
+  gpurota status >/dev/null
+  local code=0
+  wait "$BACKGROUND_PID" || code=$?
+  [ "$code" != 0 ]
+  lacks holding evader
+}
+
+@test "a start goes on without an answer of the driver, and is refused where a limit is required" {
+  for mode in auto driver; do
+    rm -f "$TREE-slow"
+    enforce "$mode"
+    slow 4000
+    run gpurota run --gpu-ids 0 --memory 1G -- echo started
+    if [ "$mode" = auto ]; then
+      [ "$status" = 0 ]
+      [ "$output" = started ]
+    else
+      [ "$status" != 0 ]
+      [[ "$output" != *started* ]]
+      [[ "$output" == *"the driver did not answer in time"* ]]
+    fi
+    rm "$TREE-slow"
     wait_until no_leases
-    wait_until no_group
+    stop_daemon
   done
 }
 

@@ -316,6 +316,24 @@ TEST_F(DriverLimitsTest, WhereTheLimitIsRequiredAReservationIsRefusedAndAWholeGp
   EXPECT_NE(make(whole), LeaseId());
 }
 
+// Where limits nest, the memory of the inner lease counts in the group of the outer one.
+TEST_F(DriverLimitsTest, TheLimitOfALeaseHasRoomForLeasesWithinIt) {
+  begin(Enforcement::kAuto);
+  const LeaseId outer = make(slice(gib(2)));
+  const std::string group = start(outer);
+  AcquireRequest request = slice(gib(4));
+  const pid_t shell = processes.spawn({.cgroup = group});
+  request.process = processes.id_of(shell);
+  const LeaseId inner = (*world.queue.acquire(request))->lease.id;
+  const auto below = world.leases.start(inner, processes.spawn({.parent = shell}), false);
+  settle();
+  ASSERT_TRUE(below && *below && (*below)->starts_with(group));
+  EXPECT_EQ(probe->group_limit(kGpu, **below), driver_limit(gib(4), gib(24)));
+  EXPECT_EQ(probe->group_limit(kGpu, group), driver_limit(gib(6), gib(24)));
+  EXPECT_EQ(limits.others_group(entry(inner)), "");
+  EXPECT_TRUE(limits.limits(entry(outer)));
+}
+
 TEST_F(DriverLimitsTest, LimitsOfOthersAreSeenAndReported) {
   begin(Enforcement::kAuto);
   const LeaseId id = make(slice(gib(2)));
