@@ -120,7 +120,7 @@ LeaseHooks Daemon::lease_hooks() {
           .grace_of = [this](const LeaseEntry& entry) { return fillers_.grace_of(entry); },
           .on_time_over = [this](const ports::ProcessId& holder,
                                  const std::string& why) { jobs_.on_time_over(holder, why); },
-          .on_moved = [this] { control_.on_moved(); }};
+          .on_moved = [this] { control_.repeat_calls(CallEvent::kMove); }};
 }
 
 // The calls below may end this lease or another one. All consequences of such an end are carried
@@ -342,10 +342,15 @@ DriverLimits::Parts Daemon::driver_limits_parts() {
           .gpus = gpus_,
           .tables = tables_,
           .processes = world_.processes,
+          .driver = finder_.driver(),
           .make_probe = world_.make_probe,
           .end = [this](LeaseId lease,
                         const std::string& why) { leases_.end(lease, EndCause::kReleased, why); },
-          .on_change = [this] { answers_.changed(); },
+          .on_change =
+              [this] {
+                answers_.changed();
+                control_.repeat_calls(CallEvent::kLimit);
+              },
           .file = places_.driver_limits};
 }
 
@@ -370,7 +375,7 @@ SampleHandler::Parts Daemon::sample_handler_parts() {
           .jobs = jobs_,
           .answers = answers_,
           .series = series_,
-          .on_sample = [this] { control_.on_sample(); }};
+          .on_sample = [this] { control_.repeat_calls(CallEvent::kSample); }};
 }
 
 Health::Parts Daemon::health_parts() {
@@ -433,7 +438,8 @@ CallContext Daemon::call_context() {
           .notifier = notifier_,
           .series = series_,
           .wake_streams = [this] { control_.on_event(); },
-          .sessions = sessions_};
+          .sessions = sessions_,
+          .driver_limits = driver_limits_};
 }
 
 Housekeeping::Parts Daemon::housekeeping_parts() {

@@ -329,7 +329,10 @@ std::vector<ports::GpuProbe::Setting> NvmlProbe::read_settings(const GpuInfo& gp
 }
 
 Result<Device> NvmlProbe::limited_device(const GpuInfo& gpu) {
-  GPUROTA_TRY(begin());
+  if (auto begun = begin(); !begun) {
+    begun.error().code = Code::kIo;  // kUnavailable: the driver never has limits
+    return tl::unexpected<Error>(std::move(begun).error());
+  }
   if (table_->set_memory_limits == nullptr || table_->memory_limits == nullptr) {
     return fail(Code::kUnavailable,
                 fmt::format("driver {} has no memory limits of its own, which came with 615",
@@ -338,7 +341,9 @@ Result<Device> NvmlProbe::limited_device(const GpuInfo& gpu) {
   Device device = nullptr;
   if (const nvmlReturn_t r = table_->device_by_uuid(gpu.uuid.value.c_str(), &device);
       r != NVML_SUCCESS) {
-    return tl::unexpected<Error>(describe(r, "cannot find the GPU"));
+    Error error = describe(r, "cannot find the GPU");
+    error.code = Code::kIo;
+    return tl::unexpected<Error>(std::move(error));
   }
   return device;
 }
@@ -349,7 +354,11 @@ Error NvmlProbe::describe_limits(nvmlReturn_t r, const std::string& what) {
   }
   Error error = describe(r, what);
   // The answer for a group that has been removed, and for one without the controller dmem.
-  if (r == NVML_ERROR_NOT_FOUND) error.code = Code::kGone;
+  if (r == NVML_ERROR_NOT_FOUND) {
+    error.code = Code::kGone;
+  } else if (r != NVML_ERROR_NOT_SUPPORTED && r != NVML_ERROR_FUNCTION_NOT_FOUND) {
+    error.code = Code::kIo;
+  }
   return error;
 }
 

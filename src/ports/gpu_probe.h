@@ -57,8 +57,8 @@ class GpuProbe {
   };
   virtual std::vector<Setting> read_settings(const GpuInfo& gpu) = 0;
   // The driver's limits of the control group whose directory is `group`. kUnavailable: this driver,
-  // or this GPU, has no such limits; kGone: the group is gone, or takes no limit; kDenied: not
-  // permitted.
+  // or this GPU, never has such limits; kGone: the group is gone, or takes no limit; kDenied: not
+  // permitted; kIo: the driver has failed.
   virtual Result<MemoryLimits> read_memory_limits(const GpuInfo& gpu, const std::string& group) = 0;
   // Replaces the group's limits. Empty: removes them. Errors as above.
   virtual Result<void> set_memory_limit(const GpuInfo& gpu, const std::string& group,

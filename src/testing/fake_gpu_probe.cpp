@@ -248,7 +248,11 @@ int FakeGpuProbe::limits_set() const {
 Result<ports::MemoryLimits> FakeGpuProbe::read_memory_limits(const GpuInfo& gpu,
                                                              const std::string& group) {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    unblocked_.wait(lock, [&] {
+      const Gpu* found = find(gpu.uuid);
+      return found == nullptr || !found->blocked;
+    });
     if (!has_limits_) return fail(Code::kUnavailable, "no memory limits");
   }
   return ports::MemoryLimits{{}, group_limit(gpu.uuid, group), {}};

@@ -167,6 +167,27 @@ void add_by_word(Text& text, const char* key, const Items& items, WordOf word_of
   for (const auto& [word, count] : counts) text.add(fmt::format("{}=\"{}\"", key, word), count);
 }
 
+// Of each GPU, how many leases have a limit there, by who enforces it.
+void add_enforcement(Text& text, const proto::Status::Reply& status) {
+  text.begin(
+      "gpurota_gpu_limits", "gauge",
+      "Limits of leases on the GPU, by who enforces them: libgpurota alone, or the driver as "
+      "well.");
+  for (const proto::Gpu& gpu : status.gpus) {
+    std::map<std::string, std::uint64_t> counts;
+    for (const char* word : proto::Words<proto::Enforcer>::kAll) counts[word] = 0;
+    for (const proto::Lease& lease : status.leases) {
+      const bool is_here =
+          std::any_of(lease.gpus.begin(), lease.gpus.end(),
+                      [&gpu](const proto::LeaseGpu& share) { return share.uuid == gpu.uuid; });
+      if (is_here && lease.enforced_by) ++counts[to_string(*lease.enforced_by)];
+    }
+    for (const auto& [word, count] : counts) {
+      text.add(fmt::format("{},by=\"{}\"", gpu_label(gpu), word), count);
+    }
+  }
+}
+
 void add_leases(Text& text, const proto::Status::Reply& status) {
   text.begin("gpurota_leases", "gauge", "Current leases, by kind.");
   add_by_word<proto::LeaseKind>(text, "kind", status.leases,
@@ -368,6 +389,7 @@ std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now, 
   add_daemon(text, *snapshot);
   text.one("gpurota_gpus", "gauge", "GPUs of the machine.", snapshot->status.gpus.size());
   add_gpus(text, snapshot->status.gpus);
+  add_enforcement(text, snapshot->status);
   if (snapshot->turns) add_turns(text, snapshot->status, *snapshot->turns);
   add_leases(text, snapshot->status);
   if (extra.per_lease) add_per_lease(text, snapshot->status.leases);

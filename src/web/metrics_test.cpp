@@ -44,6 +44,20 @@ TEST(Metrics, HaveSeriesForEachGpu) {
   EXPECT_THAT(text, HasSubstr("\ngpurota_up 1\n"));
 }
 
+TEST(Metrics, SayWhoEnforcesTheLimitsOfAGpu) {
+  Snapshot snapshot = a_snapshot();
+  snapshot.status.leases[0].gpus.emplace_back().uuid = {"GPU-0"};
+  EXPECT_THAT(metrics_text(snapshot, kNow),
+              HasSubstr("\ngpurota_gpu_limits{gpu=\"0\",by=\"library\"} 0\n"));
+  snapshot.status.leases[0].enforced_by = proto::Enforcer::kLibrary;
+  snapshot.status.leases.push_back(snapshot.status.leases[0]);
+  snapshot.status.leases.push_back(snapshot.status.leases[0]);
+  snapshot.status.leases[2].enforced_by = proto::Enforcer::kLibraryAndDriver;
+  const std::string text = metrics_text(snapshot, kNow);
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_limits{gpu=\"0\",by=\"library\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_gpu_limits{gpu=\"0\",by=\"library_and_driver\"} 1\n"));
+}
+
 TEST(Metrics, HoldNothingPrivate) {
   const std::string text = metrics_text(a_snapshot(), kNow);
   EXPECT_THAT(text, Not(HasSubstr("alice")));

@@ -1,7 +1,10 @@
 /* Preloaded into gpurotad: shows it the simulated control groups of the simulated machine
  * ($GPUROTA_SIM_DIR/cgroup, sim/state/control_groups.h) as if they were the system's, so that tests
  * need no control group that can be written. A folder is a group; its file cgroup.procs has the
- * processes that were moved there. */
+ * processes that were moved there.
+ *
+ * It also makes the driver slow: the file cgroup-slow beside the folder says how many milliseconds
+ * each call about a limit takes at least. */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include "in_daemon.h"
@@ -18,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -156,6 +161,17 @@ TREE_OPEN(open)
 TREE_OPEN(open64)
 TREE_OPEN(__open_2)
 TREE_OPEN(__open64_2)
+
+/* The simulated driver looks the group up in each call about a limit. */
+int stat(const char* path, struct stat* info) {
+  char thread[16] = "", file[PATH_MAX], text[32];
+  if (*tree && strncmp(path, tree, strlen(tree)) == 0 && prctl(PR_GET_NAME, thread) == 0 &&
+      strcmp(thread, "driver limits") == 0) {
+    (void)snprintf(file, sizeof file, "%s-slow", tree);
+    if (read_file(file, text, sizeof text) > 0) usleep((useconds_t)atol(text) * 1000);
+  }
+  return fstatat(AT_FDCWD, path, info, 0);
+}
 
 /* The kernel removes a group with its files, unless a process is in it. */
 int rmdir(const char* path) {

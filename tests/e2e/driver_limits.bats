@@ -21,6 +21,42 @@ in_user_group() {
   exec "$@"
 }
 
+# slow MILLISECONDS: how long each call of gpurotad about a limit takes from now on.
+slow() { echo "$1" >"$TREE-slow"; }
+
+@test "a command waits for its limit before it executes anything, and others are served" {
+  enforce auto
+  slow 100
+  in_background evader gpurota run --gpu-ids 0 --memory 1G -- \
+    env -u LD_PRELOAD "$PROGRAM" hold 2000
+  wait_until eval '[ -n "$(group)" ]'
+  gpurota status >/dev/null
+  local code=0
+  wait "$BACKGROUND_PID" || code=$?
+  [ "$code" != 0 ]
+  lacks holding evader
+}
+
+@test "a start goes on without an answer of the driver, and is refused where a limit is required" {
+  for mode in auto driver; do
+    rm -f "$TREE-slow"
+    enforce "$mode"
+    slow 4000
+    run gpurota run --gpu-ids 0 --memory 1G -- echo started
+    if [ "$mode" = auto ]; then
+      [ "$status" = 0 ]
+      [ "$output" = started ]
+    else
+      [ "$status" != 0 ]
+      [[ "$output" != *started* ]]
+      [[ "$output" == *"the driver did not answer in time"* ]]
+    fi
+    rm "$TREE-slow"
+    wait_until no_leases
+    stop_daemon
+  done
+}
+
 @test "a program with the library is refused by the library, at its limit and not before" {
   enforce auto
   in_background greedy gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" greedy 64
@@ -46,7 +82,7 @@ in_user_group() {
   gpurota update L1 --memory 3G
   wait_until lease 'l["gpus"][0].get("driver_limit_bytes") == 3584 << 20'
   [ "$(limit)" = 3584 ]
-  gpurota explain L1 | grep 'by the library and the driver, which lets its command have 3.5 GiB'
+  gpurota explain L1 | grep 'by the library and the driver, which lets its programs have 3.5 GiB'
   gpurota doctor | grep 'experimental: the driver limits 1 of 1 slice beside libgpurota'
   printf 'enforcement = "library"\n' >gpurota.toml
   gpurota reload
@@ -99,6 +135,68 @@ in_user_group() {
   [ "$(limit "$TREE/user")" = 900 ]
 }
 
+# in_box COMMAND…: runs the command in the control group of a container, which it makes.
+in_box() {
+  mkdir -p "$BOX"
+  echo "$BASHPID" >>"$BOX/cgroup.procs"
+  exec "$@"
+}
+
+@test "a program that evades the library in the container of a lease is refused by the driver" {
+  BOX=$TREE/docker-$(printf 'a%.0s' {1..64}).scope
+  enforce auto
+  mkdir "$BOX"
+  # The shell is the engine's client; the program shows by its token that the container is the
+  # lease's.
+  in_background held gpurota run --gpu-ids 0 --memory 1G -- sh -c \
+    "sh -c 'echo \$\$ >>$BOX/cgroup.procs; exec $PROGRAM hold 100' & wait"
+  wait_until says held holding
+  wait_until limit_is 1536 "$BOX"
+  [ "$(limit)" = none ] # never once for each group
+  wait_until lease 'l["not_by_driver"].startswith("it is in 2 control groups")'
+  lease 'l["enforced_by"] == "library" and l["gpus"][0]["driver_limit_bytes"] == 1536 << 20'
+  gpurota explain L1 | grep 'by the library, and by the driver in part: it is in 2 control groups'
+  run in_box env -u LD_PRELOAD "$PROGRAM" hold 2000
+  [ "$status" != 0 ]
+  [[ "$output" != *holding* ]]
+  gpurota release --all
+  wait_until no_leases
+  wait_until limit_is none "$BOX"
+}
+
+@test "of the commands of a reservation one is limited, and its shell says that it is not" {
+  enforce auto
+  gpurota reserve --gpu-ids 0 --memory 1G --for 1h
+  gpurota explain L1 | grep 'by the library alone: a reservation has no control group of its own'
+  in_background first gpurota run --lease L1 -- "$PROGRAM" hold 100
+  wait_until says first holding
+  wait_until lease '"a shell with the reservation" in (l["not_by_driver"] or "")'
+  [ "$(limit)" = 1536 ]
+  in_background second gpurota run --lease L1 -- "$PROGRAM" hold 100
+  wait_until says second holding
+  wait_until lease 'l["not_by_driver"].startswith("it is in 2 control groups")'
+  local group limits=
+  for group in "$TREE"/gpurota-*; do limits+="$(limit "$group") "; done
+  [ "$limits" = '1536 none ' ] || [ "$limits" = 'none 1536 ' ]
+}
+
+@test "limits of others below a lease's group are shown and stay" {
+  enforce auto
+  in_background held gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 100
+  wait_until says held holding
+  wait_until by_driver
+  local below
+  below=$(group)/below
+  mkdir "$below"
+  python3 "$LIMITS" set "$below" 4000
+  gpurota update L1 --note x
+  wait_until lease 'l.get("limited_group") == "'"$below"'"'
+  lease '"a larger limit for some of its programs" in l["not_by_driver"]'
+  gpurota doctor | grep "somebody else has set a limit: .* on GPU 0 for $below"
+  [ "$(limit "$below")" = 4000 ]
+  rmdir "$below"
+}
+
 @test "swap leases get no limit of the driver, and whole GPUs neither" {
   enforce driver
   in_background swap gpurota run --gpu-ids 0 --swap --memory 2G -- "$PROGRAM" hold 1000
@@ -119,4 +217,8 @@ in_user_group() {
   [[ "$output" == *"the driver cannot limit this lease, which the site requires"* ]]
   [[ "$output" == *"a reservation has no control group of its own"* ]]
   no_leases
+  run gpurota reserve --memory 1G --for 1h --at +2h
+  [ "$status" != 0 ]
+  [[ "$output" == *"a reservation has no control group of its own"* ]]
+  gpurota reserve --gpu-ids 0 --for 1h --at +2h
 }

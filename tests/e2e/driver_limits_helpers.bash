@@ -16,7 +16,7 @@ make_groups() {
 }
 
 # For teardown(), after end_test.
-remove_groups() { rm -rf "$TREE"; }
+remove_groups() { rm -rf "$TREE" "$TREE-slow"; }
 
 enforce() {
   printf 'enforcement = "%s"\n[watch]\nnot_limited = "report"\n' "$1" >gpurota.toml
@@ -27,5 +27,6 @@ lease() { holds "len(leases) == 1 and ($(printf '(lambda l: %s)(leases[0])' "$1"
 by_driver() { lease 'l["enforced_by"] == "library_and_driver"'; }
 # The hard limit in MiB of a control group, by default of the only one below the tree.
 limit() { python3 "$LIMITS" get "${1:-$(group)}"; }
+limit_is() { [ "$(limit "$2")" = "$1" ]; }
 group() { find "$TREE" -name 'gpurota-*' -type d | head -n 1; }
 no_group() { [ -z "$(group)" ]; }

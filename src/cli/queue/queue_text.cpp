@@ -84,10 +84,14 @@ std::string explain_request(const proto::Request& request, uid_t reader, WallTim
 std::string enforcement_lines(const proto::Lease& lease) {
   std::string text;
   if (lease.not_by_driver) {
-    text += fmt::format("  its limit is enforced by the library alone: {}\n",
+    const bool in_part =
+        std::any_of(lease.gpus.begin(), lease.gpus.end(),
+                    [](const proto::LeaseGpu& gpu) { return gpu.driver_limit_bytes.has_value(); });
+    text += fmt::format("  its limit is enforced by the library{}: {}\n",
+                        in_part ? ", and by the driver in part" : " alone",
                         display_text(*lease.not_by_driver, 200));
   } else if (lease.enforced_by == proto::Enforcer::kLibraryAndDriver) {
-    text += "  its limit is enforced by the library and the driver, which lets its command have";
+    text += "  its limit is enforced by the library and the driver, which lets its programs have";
     const char* separator = " ";
     for (const proto::LeaseGpu& gpu : lease.gpus) {
       if (!gpu.driver_limit_bytes) continue;

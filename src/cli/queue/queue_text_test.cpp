@@ -168,13 +168,16 @@ TEST(Explain, SaysWhoEnforcesALimit) {
   EXPECT_THAT(explain_text(what, {}, 1001, kNow),
               HasSubstr("  its limit is enforced by the library alone: it has no control group of "
                         "its own\n"));
+  what.status.leases[0].gpus[0].driver_limit_bytes = gib(2);
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow),
+              HasSubstr("enforced by the library, and by the driver in part: it has no control"));
   what.status.leases[0].not_by_driver.reset();
   what.status.leases[0].enforced_by = proto::Enforcer::kLibraryAndDriver;
   what.status.leases[0].gpus[0].driver_limit_bytes = gib(2);
   what.status.leases[0].limited_group = "/sys/fs/cgroup/a";
   EXPECT_THAT(
       explain_text(what, {}, 1001, kNow),
-      HasSubstr("  its limit is enforced by the library and the driver, which lets its command "
+      HasSubstr("  its limit is enforced by the library and the driver, which lets its programs "
                 "have 2 GiB of GPU 1\n"
                 "  somebody else has set a limit of the driver, which counts: /sys/fs/cgroup/a\n"));
 }

@@ -20,6 +20,7 @@ namespace gpurota::daemon {
 
 class Bookings;
 class CdiSpecs;
+class DriverLimits;
 class Notifier;
 class Fillers;
 class Jobs;
@@ -81,6 +82,7 @@ struct CallContext {
   const SeriesKeeper& series;
   std::function<void()> wake_streams;  // call when a stream has an answer
   WebSessions& sessions;
+  DriverLimits& driver_limits;
 };
 
 }  // namespace gpurota::daemon

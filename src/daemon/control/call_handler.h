@@ -23,8 +23,15 @@ struct Caller {
   uid_t uid = 0;             // effective, as it connected; in a session: the session's user
   std::optional<std::uint32_t> session{};  // the web session of the call; empty: none
   // When the call came. Set only while the call may be repeated after the next sample of a GPU
-  // (Outcome::again_after_sample). Empty: the outcome is final.
+  // (CallEvent::kSample). Empty: the outcome is final.
   std::optional<TimePoint> may_wait_since{};
+};
+
+// After which event a call is repeated whose outcome was not known when it came.
+enum class CallEvent {
+  kSample,  // of a GPU; the call waits a watch_period at most. Only with Caller::may_wait_since
+  kMove,    // LeaseHooks::on_moved()
+  kLimit,   // DriverLimits::Parts::on_change(), which comes within kStartPatience
 };
 
 // Several answers to one call. Each is made only when the client has read the answers before it.
@@ -64,11 +71,8 @@ struct Outcome {
   // Instead of `answer`: makes the answer on a worker thread, as it may wait for a disk or takes
   // long to encode. Must not use data of the state thread. Only for calls that change nothing.
   std::function<std::string()> on_worker{};
-  // Instead of `answer`: the call is repeated after the next sample of a GPU, and at the latest a
-  // watch_period after the call came. Only where Caller::may_wait_since is set.
-  bool again_after_sample = false;
-  // Instead of `answer`: the call is repeated after the next LeaseHooks::on_moved().
-  bool again_after_move = false;
+  // Instead of `answer`: the call is repeated after the next event of this kind.
+  std::optional<CallEvent> again_after{};
 };
 
 // Carries out calls, and makes the messages to connections.

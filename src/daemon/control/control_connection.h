@@ -41,7 +41,7 @@ struct ControlConnection {
   std::shared_ptr<ControlConnection*> on_worker;
   // A call that waits until the store is open, or for the event after which the call is repeated.
   std::optional<proto::Call> postponed;
-  bool waits_to_repeat = false;    // for a sample or a move (Outcome::again_after_sample, …)
+  bool waits_to_repeat = false;    // for an event (Outcome::again_after)
   std::uint64_t changed_upto = 0;  // the current call's last change of the store; 0: none
   TimePoint called{};              // when the current call came
   bool blocked = false;    // watched for writable, not for readable: the client has to read first

@@ -253,14 +253,14 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   connection.caller.may_wait_since = may_wait ? std::optional(connection.called) : std::nullopt;
   const auto serve = [&] { return calls_->call(connection.caller, call); };
   const Outcome outcome = is_read_only(call) ? read_within_memory(serve) : serve();
-  if (outcome.again_after_sample) {
-    return repeated_calls_.wait_for_sample(connection, call,
-                                           connection.called + parts_.config.watch_period);
+  if (outcome.again_after == CallEvent::kSample) {
+    return repeated_calls_.wait(connection, call, CallEvent::kSample,
+                                connection.called + parts_.config.watch_period);
   }
   if (made(parts_.durability) != before) connection.changed_upto = made(parts_.durability);
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
-  if (outcome.again_after_move) return repeated_calls_.wait_for_move(connection, call);
+  if (outcome.again_after) return repeated_calls_.wait(connection, call, *outcome.again_after);
   if (outcome.held && call.more) connection.held = outcome.held;
   if (outcome.waits) connection.waits = outcome.waits;
   if (outcome.stream && call.more && !call.oneway) {

@@ -13,9 +13,9 @@
 // already has too many unserved calls is disconnected, too. A client that is behind with reading
 // gets only the newest of the messages that it did not ask for (Hold).
 //
-// A call that is refused because a GPU looks taken may be repeated once the GPU has been sampled
-// (Outcome::again_after_sample). A call that starts a command is repeated once its process has been
-// moved into its cgroup (Outcome::again_after_move). Meanwhile nothing else on the connection is
+// A call that is refused because a GPU looks taken may be repeated once the GPU has been sampled. A
+// call that starts a command is repeated once its process has been moved into its cgroup, and once
+// the driver limits that cgroup (Outcome::again_after). Meanwhile nothing else on the connection is
 // served.
 //
 // An answer that is read from a file is made on a worker of its user (Outcome::on_worker).
@@ -78,11 +78,9 @@ class ControlServer final : public Owners, private DispatchClient<const ControlC
   void tell_owner(LeaseId lease, const std::string& message) override;
   // Call when streams may have more answers. Asks each stream for its next answer, soon.
   void on_event();
-  // Repeats the calls that wait for a sample of a GPU (Outcome::again_after_sample), once the loop
-  // has handled the sample.
-  void on_sample() { repeated_calls_.on_sample(); }
-  // Repeats the calls that wait for a move into a cgroup (Outcome::again_after_move).
-  void on_moved() { repeated_calls_.on_moved(); }
+  // Repeats the calls that wait for this event (Outcome::again_after), once the loop has handled
+  // the event.
+  void repeat_calls(CallEvent event) { repeated_calls_.on_event(event); }
   // Sends the answers that waited for the disk, and serves the calls that waited for the store.
   void on_durability(const ports::Durability::News& news);
 

@@ -69,11 +69,11 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
     ++calls_;
     Outcome outcome;
     if (is_taken_ && caller.may_wait_since) {
-      outcome.again_after_sample = true;
+      outcome.again_after = CallEvent::kSample;
       return outcome;
     }
     if (moves_) {
-      outcome.again_after_move = true;
+      outcome.again_after = CallEvent::kMove;
       return outcome;
     }
     if (makes_long_) {
@@ -127,7 +127,7 @@ TEST_F(ControlServerTest, ACallThatWaitsForASampleIsMadeAgainAfterIt) {
   is_taken_ = true;
   send(waits, kCall + kCall);
   loop_.run_until_idle();
-  server_.on_sample();
+  server_.repeat_calls(CallEvent::kSample);
   loop_.run_until_idle();
   EXPECT_EQ(calls_, 2) << "once when it came, and once after the sample";
   EXPECT_EQ(answers(waits), 0u);
@@ -135,7 +135,7 @@ TEST_F(ControlServerTest, ACallThatWaitsForASampleIsMadeAgainAfterIt) {
   send(quick, kCall);
   loop_.run_until_idle();
   EXPECT_EQ(answers(quick), 1u) << "others are served meanwhile";
-  server_.on_sample();
+  server_.repeat_calls(CallEvent::kSample);
   loop_.run_until_idle();
   EXPECT_EQ(answers(waits), 2u) << "and the next call of the connection";
   EXPECT_EQ(calls_, 5);
@@ -160,7 +160,7 @@ TEST_F(ControlServerTest, AClientThatLeavesBeforeTheSampleIsForgotten) {
   loop_.run_until_idle();
   waits.reset();
   loop_.run_until_idle();
-  server_.on_sample();
+  server_.repeat_calls(CallEvent::kSample);
   loop_.run_until_idle();
   loop_.advance(config_.watch_period);
   EXPECT_EQ(loop_.watched_fds(), before);
@@ -171,17 +171,17 @@ TEST_F(ControlServerTest, CallThatWaitsForAMoveIsRepeatedAfterIt) {
   moves_ = true;
   send(waits, kCall + kCall);
   loop_.run_until_idle();
-  server_.on_moved();
+  server_.repeat_calls(CallEvent::kMove);
   loop_.run_until_idle();
   EXPECT_EQ(calls_, 2) << "another process has arrived, and the call waits on";
   EXPECT_EQ(answers(waits), 0u);
   moves_ = false;
   send(quick, kCall);
-  server_.on_sample();
+  server_.repeat_calls(CallEvent::kSample);
   loop_.run_until_idle();
   EXPECT_EQ(answers(quick), 1u) << "others are served meanwhile";
   EXPECT_EQ(answers(waits), 0u);
-  server_.on_moved();
+  server_.repeat_calls(CallEvent::kMove);
   loop_.run_until_idle();
   EXPECT_EQ(answers(waits), 2u) << "and the next call of the connection";
 }

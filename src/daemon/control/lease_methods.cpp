@@ -9,6 +9,7 @@
 #include "daemon/leases/turn_wishes.h"
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
+#include "daemon/watch/driver_limits.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
 #include "proto/words.h"
@@ -217,6 +218,7 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
     GPUROTA_ASSIGN_OR_RETURN(request.placement.gpus,
                              lease::select_gpus(*wanted.gpu_ids, parts_.gpus.infos()));
   }
+  GPUROTA_TRY(parts_.driver_limits.check_request(request));
   return request;
 }
 
@@ -236,6 +238,14 @@ Outcome LeaseMethods::refused_to(const Caller& caller, Outcome outcome, const Er
   return outcome;
 }
 
+Result<bool> LeaseMethods::check_driver_limit(LeaseId id) {
+  const LeaseEntry* const entry = parts_.tables.find(id);
+  if (!entry) return false;
+  const auto waits = parts_.driver_limits.check_start(*entry);
+  if (!waits) parts_.leases.end(id, EndCause::kReleased, waits.error().message);
+  return waits;
+}
+
 Outcome LeaseMethods::on(const Caller& caller, const proto::Start& call) {
   const auto entry = own_lease(caller, call.lease_id);
   if (!entry) return refused(entry.error());
@@ -250,7 +260,15 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Start& call) {
   Outcome outcome;
   outcome.started = call.lease_id;
   if (parts_.leases.is_moving(call.lease_id)) {
-    outcome.again_after_move = true;
+    outcome.again_after = CallEvent::kMove;
+    return outcome;
+  }
+  const auto waits = check_driver_limit(call.lease_id);
+  if (!waits) {
+    return refused_to(caller, refused(waits.error()), waits.error());
+  }
+  if (*waits) {
+    outcome.again_after = CallEvent::kLimit;
     return outcome;
   }
   parts_.jobs.on_held(caller.process, call.lease_id);

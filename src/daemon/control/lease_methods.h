@@ -41,6 +41,8 @@ class LeaseMethods final {
   Outcome refused_to(const Caller& caller, Outcome outcome, const Error& error);
 
  private:
+  // As DriverLimits::check_start(); ends the lease after an error.
+  Result<bool> check_driver_limit(LeaseId id);
   bool may_pass(uid_t uid, const Error& error) const;
   // The message to the holder of a lease.
   proto::Hold::Reply last_word(const Caller& caller, const LeaseEntry& entry, bool gone) const;

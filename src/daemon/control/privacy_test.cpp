@@ -84,6 +84,7 @@ class PrivacyTest : public FakeWorldTest,
                        .gpus = gpus,
                        .tables = world.tables,
                        .processes = processes,
+                       .driver = driver,
                        .make_probe = {},
                        .end = {},
                        .on_change = {},
@@ -162,7 +163,8 @@ class PrivacyTest : public FakeWorldTest,
                  .notifier = notifier,
                  .series = series,
                  .wake_streams = [] {},
-                 .sessions = sessions}) {
+                 .sessions = sessions,
+                 .driver_limits = driver_limits}) {
     world.on_lease = [this](const LeaseEntry& entry, bool gone) {
       recorder.on_lease_change(entry, gone);
     };

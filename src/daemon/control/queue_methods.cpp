@@ -123,7 +123,7 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
   }
   Outcome outcome;
   if (!place && may_change(caller, place.error())) {
-    outcome.again_after_sample = true;
+    outcome.again_after = CallEvent::kSample;
     return outcome;
   }
   if (!place) {

@@ -7,41 +7,29 @@ namespace gpurota::daemon {
 RepeatedCalls::RepeatedCalls(ports::EventLoop& loop, Find find, Repeat repeat)
     : loop_(loop), find_(std::move(find)), repeat_(std::move(repeat)) {}
 
-void RepeatedCalls::add(ControlConnection& connection, const proto::Call& call, Waiters& waiters) {
+void RepeatedCalls::wait(ControlConnection& connection, const proto::Call& call, CallEvent event,
+                         std::optional<TimePoint> latest) {
   connection.postponed = call;
   connection.waits_to_repeat = true;
-  waiters.push_back(&connection);
+  Waiters& waiters = waiters_[event];
+  waiters.connections.push_back(&connection);
+  if (!latest || waiters.timer) return;
+  waiters.timer =
+      loop_.add_timer(*latest, ports::Urgency::kClient, [this, event] { on_event(event); });
 }
 
-void RepeatedCalls::wait_for_sample(ControlConnection& connection, const proto::Call& call,
-                                    TimePoint latest) {
-  add(connection, call, sample_waiters_);
-  if (sample_timer_) return;
-  sample_timer_ = loop_.add_timer(latest, ports::Urgency::kClient, [this] { on_sample(); });
-}
-
-void RepeatedCalls::wait_for_move(ControlConnection& connection, const proto::Call& call) {
-  add(connection, call, move_waiters_);
-}
-
-void RepeatedCalls::on_sample() {
-  if (sample_waiters_.empty()) return;
-  loop_.post([this, alive = std::weak_ptr<int>(alive_)] {
+void RepeatedCalls::on_event(CallEvent event) {
+  if (waiters_[event].connections.empty()) return;
+  loop_.post([this, event, alive = std::weak_ptr<int>(alive_)] {
     if (alive.expired()) return;
-    sample_timer_.reset();
-    repeat(std::exchange(sample_waiters_, {}));
+    Waiters& waiters = waiters_[event];
+    waiters.timer.reset();
+    repeat(std::exchange(waiters.connections, {}));
   });
 }
 
-void RepeatedCalls::on_moved() {
-  if (move_waiters_.empty()) return;
-  loop_.post([this, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) repeat(std::exchange(move_waiters_, {}));
-  });
-}
-
-void RepeatedCalls::repeat(const Waiters& waiters) {
-  for (const ControlConnection* const key : waiters) {
+void RepeatedCalls::repeat(const std::vector<const ControlConnection*>& connections) {
+  for (const ControlConnection* const key : connections) {
     ControlConnection* const connection = find_(key);
     if (!connection || !connection->waits_to_repeat) continue;
     connection->waits_to_repeat = false;

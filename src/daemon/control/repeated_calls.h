@@ -1,15 +1,17 @@
-// Calls whose outcome was not known when they came, and which are repeated after an event: a sample
-// of a GPU (Outcome::again_after_sample), or a move of a process into its cgroup
-// (Outcome::again_after_move). State thread only.
+// Calls whose outcome was not known when they came, and which are repeated after an event
+// (Outcome::again_after). State thread only.
 #pragma once
 
 #include "core/time.h"
+#include "daemon/control/call_handler.h"
 #include "daemon/control/control_connection.h"
 #include "ports/event_loop.h"
 #include "proto/codec.h"
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace gpurota::daemon {
@@ -24,26 +26,25 @@ class RepeatedCalls {
   // `loop` must outlive this.
   RepeatedCalls(ports::EventLoop& loop, Find find, Repeat repeat);
 
-  // Lets the call of the connection wait for the next sample, but not beyond `latest`.
-  void wait_for_sample(ControlConnection& connection, const proto::Call& call, TimePoint latest);
-  // Lets the call of the connection wait for the next move.
-  void wait_for_move(ControlConnection& connection, const proto::Call& call);
+  // Lets the call of the connection wait for the next event of this kind, but not beyond `latest`;
+  // empty: for however long that takes.
+  void wait(ControlConnection& connection, const proto::Call& call, CallEvent event,
+            std::optional<TimePoint> latest = std::nullopt);
 
-  // Repeat the calls that wait for the event, once the loop has handled the event.
-  void on_sample();
-  void on_moved();
+  // Repeats the calls that wait for the event, once the loop has handled the event.
+  void on_event(CallEvent event);
 
  private:
-  using Waiters = std::vector<const ControlConnection*>;  // some may have ended
-  void add(ControlConnection& connection, const proto::Call& call, Waiters& waiters);
-  void repeat(const Waiters& waiters);
+  struct Waiters {
+    std::vector<const ControlConnection*> connections;  // some may have ended
+    ports::EventLoop::SourcePtr timer;                  // at the first `latest`
+  };
+  void repeat(const std::vector<const ControlConnection*>& connections);
 
   ports::EventLoop& loop_;
   Find find_;
   Repeat repeat_;
-  Waiters sample_waiters_, move_waiters_;
-  // Repeats the calls at `latest`, as a GPU whose driver hangs gives no sample.
-  ports::EventLoop::SourcePtr sample_timer_;
+  std::map<CallEvent, Waiters> waiters_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for posted functions
 };
 

@@ -478,6 +478,11 @@ Result<void> LeaseManager::add_process(LeaseId id, const ports::ProcessId& proce
     entry->containers.push_back(std::move(*container));
     // If storing fails, the next daemon finds the container by its next process.
     (void)save(*entry);
+    // Later, because the caller is admitting the process.
+    parts_.loop.post([this, id] {
+      const LeaseEntry* const still = tables_.find(id);
+      if (still && !still->cause) parts_.hooks.publish(*still, false);
+    });
   }
   return {};
 }

@@ -15,9 +15,17 @@ namespace {
 
 // How long start() waits for the driver. A later answer takes effect when it comes.
 constexpr std::chrono::milliseconds kDriverPatience{2000};
-// How long a lease whose command starts waits for its limit, so that the command executes nothing
-// before the limit is set. If the driver takes longer, the limit is set after the start.
-constexpr std::chrono::milliseconds kLeasePatience{100};
+
+Error not_limited(const std::string& why) {
+  return {Code::kUnavailable, 0,
+          fmt::format("the driver cannot limit this lease, which the site requires (enforcement in "
+                      "gpurota.toml): {}",
+                      why)};
+}
+
+std::string no_group_of_kind(LeaseKind kind) {
+  return fmt::format("a {} has no control group of its own", to_string(kind));
+}
 
 bool is_slice(const Lease& lease) { return !lease.exclusive() && !lease.swap(); }
 
@@ -34,10 +42,26 @@ void DriverLimits::refresh() {
 }
 
 void DriverLimits::on_lease_change(const LeaseEntry& entry, bool gone) {
-  if (gone) required_.erase(entry.lease.id);
-  if (!started_ || !is_on()) return refresh();
-  const auto group = entry.members.own_cgroup();
-  run(!gone && group && is_slice(entry.lease) && !find(entry, entry.lease.gpus.front().uuid));
+  if (gone) {
+    chosen_.erase(entry.lease.id);
+    required_.erase(entry.lease.id);
+    starts_.erase(entry.lease.id);
+  } else if (is_on()) {
+    choose(entry);
+  }
+  refresh();
+}
+
+Result<void> DriverLimits::check_request(const AcquireRequest& request) const {
+  const bool is_slice = request.placement.memory && !request.placement.swap;
+  if (parts_.config.enforcement != config::Enforcement::kDriver || !is_slice) return {};
+  if (stands_alone(request.kind)) {
+    return tl::unexpected(not_limited(no_group_of_kind(request.kind)));
+  }
+  if (parts_.processes.cgroups().of(::getpid()).empty()) {
+    return tl::unexpected(not_limited("there is no cgroup v2"));
+  }
+  return {};
 }
 
 Result<void> DriverLimits::check_new(const Lease& lease) {
@@ -46,21 +70,76 @@ Result<void> DriverLimits::check_new(const Lease& lease) {
   for (const LeaseGpu& share : lease.gpus) {
     if (why.empty()) why = why_no_gpu(share);
   }
-  if (why.empty() && stands_alone(lease.kind)) {
-    why = fmt::format("a {} has no control group of its own", to_string(lease.kind));
-  }
+  if (why.empty() && stands_alone(lease.kind)) why = no_group_of_kind(lease.kind);
   if (why.empty() && parts_.processes.cgroups().of(::getpid()).empty()) {
     why = "there is no cgroup v2";
   }
   if (why.empty() && !asked_) why = "the driver has not answered yet";
-  if (!why.empty()) {
-    return fail(Code::kUnavailable,
-                fmt::format("the driver cannot limit this lease, which the site requires "
-                            "(enforcement in gpurota.toml): {}",
-                            why));
-  }
+  if (!why.empty()) return tl::unexpected(not_limited(why));
   required_.insert(lease.id);
   return {};
+}
+
+Result<bool> DriverLimits::check_start(const LeaseEntry& entry) {
+  if (!is_on() || !started_ || !is_slice(entry.lease)) return false;
+  const LeaseId id = entry.lease.id;
+  choose(entry);
+  const bool unanswered = is_unanswered(entry);
+  if (!unanswered) {
+    starts_.erase(id);
+  } else {
+    const TimePoint now = parts_.loop.now();
+    const auto start = starts_.try_emplace(id, now + kStartPatience).first;
+    if (now < start->second) {
+      watch_starts();
+      return true;
+    }
+  }
+  if (!is_required(id)) {
+    if (unanswered) log::warn("the driver does not answer, starting a command without its limit");
+    return false;
+  }
+  const std::string why = unanswered ? "the driver did not answer in time" : why_not(entry);
+  if (!why.empty()) return tl::unexpected(not_limited(why));
+  return false;
+}
+
+bool DriverLimits::is_unanswered(const LeaseEntry& entry) const {
+  if (chosen(entry).group.empty()) return false;
+  return std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
+    return why_no_gpu(share).empty() && !find(entry, share.uuid);
+  });
+}
+
+bool DriverLimits::is_required(LeaseId id) const {
+  return parts_.config.enforcement == config::Enforcement::kDriver && required_.contains(id);
+}
+
+// on_change() lets starts ask again whose time is over.
+void DriverLimits::watch_starts() {
+  if (starts_timer_) return;
+  std::optional<TimePoint> first;
+  for (const auto& [id, until] : starts_) {
+    if (until > parts_.loop.now() && (!first || until < *first)) first = until;
+  }
+  if (!first) return;
+  starts_timer_ = parts_.loop.add_timer(*first, ports::Urgency::kClient, [this] {
+    const auto running = std::move(starts_timer_);
+    parts_.on_change();
+    watch_starts();
+  });
+}
+
+const LimitedGroup& DriverLimits::chosen(const LeaseEntry& entry) const {
+  static const LimitedGroup none;
+  const auto found = chosen_.find(entry.lease.id);
+  return found == chosen_.end() ? none : found->second;
+}
+
+void DriverLimits::choose(const LeaseEntry& entry) {
+  if (!is_slice(entry.lease)) return;
+  LimitedGroup& group = chosen_[entry.lease.id];
+  group = chooser_.choose(entry, group.group);
 }
 
 std::string DriverLimits::why_no_gpu(const LeaseGpu& share) const {
@@ -73,9 +152,8 @@ std::string DriverLimits::why_no_gpu(const LeaseGpu& share) const {
 }
 
 const LimitFound* DriverLimits::find(const LeaseEntry& entry, const GpuUuid& gpu) const {
-  const auto group = entry.members.own_cgroup();
-  if (!is_on() || !group || !is_slice(entry.lease)) return nullptr;
-  const auto found = last_.found.find({*group, gpu});
+  if (!is_on() || !is_slice(entry.lease)) return nullptr;
+  const auto found = last_.found.find({chosen(entry).group, gpu});
   return found == last_.found.end() ? nullptr : &found->second;
 }
 
@@ -97,19 +175,49 @@ std::string DriverLimits::why_not(const LeaseEntry& entry) const {
   for (const LeaseGpu& share : entry.lease.gpus) {
     if (std::string why = why_no_gpu(share); !why.empty()) return why;
   }
-  if (!entry.members.own_cgroup()) {
-    if (stands_alone(entry.lease.kind)) {
-      return fmt::format("a {} has no control group of its own", to_string(entry.lease.kind));
-    }
-    return entry.main ? "it has no control group of its own" : "its command has not started";
-  }
-  if (!entry.containers.empty()) {
-    return "it has a container, whose control group gets no limit";
-  }
+  if (chosen(entry).group.empty()) return why_no_group(entry);
   for (const LeaseGpu& share : entry.lease.gpus) {
     const LimitFound* const found = find(entry, share.uuid);
     if (!found) return "the driver has not answered yet";
     if (found->error) return found->error->message;
+  }
+  return why_in_part(entry);
+}
+
+std::string DriverLimits::why_no_group(const LeaseEntry& entry) const {
+  if (chosen(entry).shared) return "others have programs in its container, too";
+  switch (entry.lease.kind) {
+    case LeaseKind::kReservation:
+      return "a reservation has no control group of its own, only its commands ('gpurota run') "
+             "have";
+    case LeaseKind::kPod:
+      return "none of its programs has shown yet which control group is the container's";
+    default:
+      break;
+  }
+  if (entry.automatic) return "an automatic lease has no control group of its own";
+  return entry.main ? "it has no control group of its own" : "its command has not started";
+}
+
+std::string DriverLimits::why_in_part(const LeaseEntry& entry) const {
+  const LimitedGroup& group = chosen(entry);
+  if (group.groups > 1) {
+    return fmt::format("it is in {} control groups, and the driver limits only the one of {}",
+                       group.groups, group.is_container ? "a container" : "a command");
+  }
+  if (entry.lease.kind == LeaseKind::kReservation) {
+    return fmt::format(
+        "the driver limits only its {}: a shell with the reservation's variables has no control "
+        "group of its own",
+        group.is_container ? "container" : "command");
+  }
+  for (const LeaseGpu& share : entry.lease.gpus) {
+    const LimitFound* const found = find(entry, share.uuid);
+    if (!found || !found->hard) continue;
+    const auto is_larger = [found](const OthersLimit& each) { return each.hard > *found->hard; };
+    if (std::any_of(found->below.begin(), found->below.end(), is_larger)) {
+      return "somebody else has set a larger limit for some of its programs";
+    }
   }
   return "";
 }
@@ -118,6 +226,7 @@ std::string DriverLimits::others_group(const LeaseEntry& entry) const {
   for (const LeaseGpu& share : entry.lease.gpus) {
     const LimitFound* const found = find(entry, share.uuid);
     if (found && !found->others_group.empty()) return found->others_group;
+    if (found && !found->below.empty()) return found->below.front().group;
   }
   return "";
 }
@@ -134,15 +243,36 @@ LimitSetter::Wanted DriverLimits::wanted() const {
   LimitSetter::Wanted wanted;
   if (!is_on()) return wanted;
   for (const auto& [id, entry] : parts_.tables.leases) {
-    const auto group = entry.members.own_cgroup();
-    if (!group || !is_slice(entry.lease)) continue;
+    const std::string& group = chosen(entry).group;
+    if (group.empty() || !is_slice(entry.lease)) continue;
     for (const LeaseGpu& share : entry.lease.gpus) {
       const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
       if (!gpu || !share.limit) continue;
-      wanted[{*group, share.uuid}] = driver_limit(*share.limit, gpu->info.memory);
+      const Bytes limit = *share.limit + nested_limits(group, *gpu, id);
+      wanted[{group, share.uuid}] = driver_limit(limit, gpu->info.memory);
     }
   }
   return wanted;
+}
+
+// The sum of the limits of leases whose programs run within `group`, which is the group of `outer`.
+// Where limits nest, the memory of these leases counts there, too.
+Bytes DriverLimits::nested_limits(const std::string& group, const GpuEntry& gpu,
+                                  LeaseId outer) const {
+  Bytes sum;
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    const LeaseGpu* const share = entry.lease.find_gpu(gpu.info.uuid);
+    if (id == outer || !share) continue;
+    const LeaseGroups groups = groups_of(entry);
+    const auto is_inside = [&group](const std::string& each) {
+      return ports::is_in_cgroup(each, group);
+    };
+    if (std::any_of(groups.commands.begin(), groups.commands.end(), is_inside) ||
+        std::any_of(groups.containers.begin(), groups.containers.end(), is_inside)) {
+      sum += share->limit.value_or(gpu.info.memory);
+    }
+  }
+  return sum;
 }
 
 void DriverLimits::run(bool wait) {
@@ -156,16 +286,23 @@ void DriverLimits::run(bool wait) {
   }
   again_ = false;
   ++under_way_;
-  const auto job = [setter = setter_, wanted = wanted(), gpus = limited_gpus(),
-                    own = parts_.processes.cgroups().of(::getpid())] {
-    return setter->carry_out(wanted, gpus, own);
-  };
+  if (is_on()) {
+    for (const auto& [id, entry] : parts_.tables.leases) choose(entry);
+  }
+  const std::optional<ports::DriverInfo>& driver = parts_.driver.info;
+  const auto job =
+      [setter = setter_, wanted = wanted(),
+       machine = LimitSetter::Machine{.gpus = limited_gpus(),
+                                      .own_group = parts_.processes.cgroups().of(::getpid()),
+                                      .driver = driver ? driver->driver_version : std::string()}] {
+        return setter->carry_out(wanted, machine);
+      };
   const auto done = [this, number = ++rounds_](LimitRound round) {
     on_round(number, std::move(round));
   };
   if (!wait) {
     worker_->run(job, done);
-  } else if (!worker_->run_and_wait(asked_ ? kLeasePatience : kDriverPatience, job, done)) {
+  } else if (!worker_->run_and_wait(kDriverPatience, job, done)) {
     log::warn("the driver does not answer about its memory limits yet, continuing");
   }
 }
@@ -181,10 +318,8 @@ void DriverLimits::on_round(std::uint64_t number, LimitRound round) {
     last_ = std::move(round);
     warn_once();
     schedule();
+    end_unlimited();
     parts_.on_change();
-    // End leases from a timer, as this function may run within a change of a lease.
-    end_timer_ = parts_.loop.add_timer(parts_.loop.now(), ports::Urgency::kHousekeeping,
-                                       [this] { end_unlimited(); });
   }
   if (again_ && under_way_ == 0) run(false);
 }
@@ -210,19 +345,14 @@ void DriverLimits::warn_once() {
   told_ = std::move(trouble);
 }
 
-// A lease is refused only once its command has started, because the lease has no control group
-// before the command starts.
+// Ends leases that have lost their limit since they started; check_start() refuses a start.
 void DriverLimits::end_unlimited() {
-  if (parts_.config.enforcement != config::Enforcement::kDriver) return;
   std::map<LeaseId, std::string> refused;
   for (const LeaseId id : required_) {
     const LeaseEntry* const entry = parts_.tables.find(id);
-    if (!entry || entry->cause || !entry->main) continue;
-    const bool is_asked =
-        std::all_of(entry->lease.gpus.begin(), entry->lease.gpus.end(), [&](const LeaseGpu& share) {
-          return !entry->members.own_cgroup() || find(*entry, share.uuid) != nullptr;
-        });
-    if (std::string why = why_not(*entry); is_asked && !why.empty()) refused[id] = std::move(why);
+    if (!is_required(id) || !entry || entry->cause || !entry->main) continue;
+    if (starts_.contains(id) || is_unanswered(*entry)) continue;
+    if (std::string why = why_not(*entry); !why.empty()) refused[id] = std::move(why);
   }
   for (const auto& [id, why] : refused) {
     parts_.end(id, fmt::format("the driver cannot limit it, which the site requires "
@@ -251,6 +381,9 @@ std::optional<DriverLimitsReport> DriverLimits::report() const {
       if (found->hard && !found->others_group.empty()) {
         others.insert(
             fmt::format("{} on GPU {} for {}", to_string(*found->hard), name, found->others_group));
+      }
+      for (const OthersLimit& below : found->below) {
+        others.insert(fmt::format("{} on GPU {} for {}", to_string(below.hard), name, below.group));
       }
     }
   }

@@ -1,11 +1,13 @@
 // enforcement = "auto" or "driver": the driver limits the memory of slices, in addition to
-// libgpurota, by the control groups of their commands (docs/design/driver-limits.md). State thread
-// only; a worker asks the driver.
+// libgpurota, by the control groups of their commands and containers
+// (docs/design/driver-limits.md). State thread only; a worker asks the driver.
 #pragma once
 
 #include "config/config.h"
+#include "daemon/gpus/driver_state.h"
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/lease_tables.h"
+#include "daemon/watch/lease_groups.h"
 #include "daemon/watch/limit_setter.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
@@ -37,6 +39,9 @@ class DriverLimits {
  public:
   // The time between two readings of the limits, which find limits that others have set.
   static constexpr Duration kPeriod = std::chrono::seconds(10);
+  // How long the start of a command waits for its limit, so that the command executes nothing
+  // before the limit is set.
+  static constexpr Duration kStartPatience = std::chrono::seconds(2);
 
   // All must outlive the DriverLimits.
   struct Parts {
@@ -45,13 +50,16 @@ class DriverLimits {
     const GpuTable& gpus;
     const LeaseTables& tables;
     ports::Processes& processes;
+    const DriverState& driver;
     std::function<std::shared_ptr<ports::GpuProbe>()> make_probe;
     std::function<void(LeaseId, const std::string& why)> end;
-    std::function<void()> on_change;  // the answers of the functions below have changed
-    std::string file;                 // as of a LimitSetter
+    // The answers of the functions below have changed, or a start has waited for kStartPatience.
+    std::function<void()> on_change;
+    std::string file;  // as of a LimitSetter
   };
 
-  explicit DriverLimits(Parts parts) : parts_(std::move(parts)) {}
+  explicit DriverLimits(Parts parts)
+      : parts_(std::move(parts)), chooser_(parts_.loop, parts_.tables, parts_.processes) {}
 
   // Takes over the limits that the last daemon has set, and removes the limits that are not wanted.
   // Waits for the driver, for a moment. Call once, after the leases have been restored.
@@ -59,19 +67,28 @@ class DriverLimits {
   // Call when the configuration or the GPUs have changed.
   void refresh();
   void on_lease_change(const LeaseEntry& entry, bool gone);
-  // An error for a new slice that the driver cannot limit, where the site requires that.
+  // An error for a request or a booking that asks for a slice that the driver cannot limit on any
+  // GPU, where the site requires that. Changes nothing.
+  Result<void> check_request(const AcquireRequest& request) const;
+  // The same for a new lease with its GPUs. Without an error, the lease must have its limit from
+  // now on.
   Result<void> check_new(const Lease& lease);
+  // Whether the start of a command of this lease must wait for the driver: ask again after the next
+  // on_change(), which comes within kStartPatience. An error: the site requires the driver's limit,
+  // and the driver does not set it; end the lease.
+  Result<bool> check_start(const LeaseEntry& entry);
 
-  // The most memory of a GPU that the driver lets the lease's command have, contexts included,
-  // whether gpurota or somebody else has set this limit. Empty: there is no limit.
+  // The most memory of a GPU that the driver lets the lease's limited group have, contexts
+  // included, whether gpurota or somebody else has set this limit. Empty: there is no limit.
   std::optional<Bytes> limit_of(const LeaseEntry& entry, const GpuUuid& gpu) const;
-  // Whether the driver limits the lease on all its GPUs.
+  // Whether the driver limits all programs of the lease on all its GPUs.
   bool limits(const LeaseEntry& entry) const;
-  // Why the driver does not limit the lease, as the end of a sentence. Empty: the driver limits the
-  // lease, or need not.
+  // Why the driver does not limit the lease, or limits only some of its programs, as the end of a
+  // sentence. Names no group: everybody may see it. Empty: the driver limits the lease, or need
+  // not.
   std::string why_not(const LeaseEntry& entry) const;
-  // The control group with the limit that counts for the lease, if it is not gpurota's. Empty:
-  // none.
+  // The control group with a limit of somebody else's that counts for the lease or for a part of
+  // its programs. Empty: none.
   std::string others_group(const LeaseEntry& entry) const;
   // Whether the driver has yet to answer about the last change.
   bool is_asking() const { return under_way_ > 0; }
@@ -81,8 +98,17 @@ class DriverLimits {
  private:
   bool is_on() const { return parts_.config.enforcement != config::Enforcement::kLibrary; }
   const LimitFound* find(const LeaseEntry& entry, const GpuUuid& gpu) const;
+  const LimitedGroup& chosen(const LeaseEntry& entry) const;
+  void choose(const LeaseEntry& entry);
+  // As why_not().
   std::string why_no_gpu(const LeaseGpu& share) const;
+  std::string why_no_group(const LeaseEntry& entry) const;
+  std::string why_in_part(const LeaseEntry& entry) const;
+  bool is_unanswered(const LeaseEntry& entry) const;
+  bool is_required(LeaseId id) const;
+  void watch_starts();
   LimitSetter::Wanted wanted() const;
+  Bytes nested_limits(const std::string& group, const GpuEntry& gpu, LeaseId outer) const;
   std::vector<GpuInfo> limited_gpus() const;
   void run(bool wait);
   void on_round(std::uint64_t number, LimitRound round);
@@ -98,11 +124,14 @@ class DriverLimits {
   bool again_ = false;             // something has changed since the round began
   bool asked_ = false;             // the driver has answered once
   LimitRound last_;
-  std::set<LeaseId> required_;  // made while the site required the driver's limit
-  std::string told_;            // the last trouble that was logged
+  GroupChooser chooser_;
+  std::map<LeaseId, LimitedGroup> chosen_;
+  std::set<LeaseId> required_;           // made while the site required the driver's limit
+  std::map<LeaseId, TimePoint> starts_;  // until when the start of a command waits for the driver
+  std::string told_;                     // the last trouble that was logged
   std::shared_ptr<LimitSetter> setter_;
   std::unique_ptr<sys::Worker> worker_;
-  ports::EventLoop::SourcePtr timer_, end_timer_;
+  ports::EventLoop::SourcePtr timer_, starts_timer_;
 };
 
 }  // namespace gpurota::daemon

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -30,49 +32,92 @@ Bytes driver_limit(Bytes limit, Bytes memory) {
   return std::min(Bytes(pages * kDriverPage), memory);
 }
 
-LimitRound LimitSetter::carry_out(const Wanted& wanted, const std::vector<GpuInfo>& gpus,
-                                  const std::string& own_group) {
+LimitRound LimitSetter::carry_out(const Wanted& wanted, const Machine& machine) {
   LimitRound round;
   load(round);
-  for (const GpuInfo& gpu : gpus) {
-    examine(gpu, own_group, round);
+  if (machine.driver != driver_) unsupported_.clear();
+  driver_ = machine.driver;
+  for (const GpuInfo& gpu : machine.gpus) {
+    if (!unsupported_.contains(gpu.uuid)) examine(gpu, machine.own_group, round);
+    if (unsupported_.contains(gpu.uuid)) {
+      skip(gpu, wanted, round);
+      continue;
+    }
     const auto own = own_;  // is changed below
     for (const auto& [place, values] : own) {
       if (place.gpu == gpu.uuid && !wanted.contains(place)) remove(place, gpu, round);
     }
     for (const auto& [place, hard] : wanted) {
-      if (place.gpu == gpu.uuid) round.found[place] = settle(place, hard, gpu, round);
+      if (place.gpu != gpu.uuid) continue;
+      LimitFound found = settle(place, hard, gpu, round);
+      found.below = below(gpu, place.group);
+      round.found[place] = std::move(found);
     }
   }
+  round.unsupported = unsupported_;
   save(round);
   return round;
+}
+
+// Limits that an earlier driver had are gone with it.
+void LimitSetter::skip(const GpuInfo& gpu, const Wanted& wanted, LimitRound& round) {
+  std::erase_if(own_, [&gpu](const auto& each) { return each.first.gpu == gpu.uuid; });
+  const Error error{Code::kUnavailable, 0, unsupported_.at(gpu.uuid)};
+  for (const auto& [place, hard] : wanted) {
+    if (place.gpu == gpu.uuid) round.found[place] = {.hard = std::nullopt, .error = error};
+  }
 }
 
 void LimitSetter::examine(const GpuInfo& gpu, const std::string& own_group, LimitRound& round) {
   if (own_group.empty()) return;
   const auto limits = probe_->read_memory_limits(gpu, own_group);
   if (!limits && limits.error().code == Code::kUnavailable) {
-    round.unsupported[gpu.uuid] = limits.error().message;
+    unsupported_[gpu.uuid] = limits.error().message;
     return;
   }
   if (limits && limits->hard) {
     round.daemon_in = {own_group, gpu.uuid};
   } else if (const auto found = above(gpu, own_group)) {
-    round.daemon_in = {found->second, gpu.uuid};
+    round.daemon_in = {found->group, gpu.uuid};
   }
 }
 
-std::optional<std::pair<Bytes, std::string>> LimitSetter::above(const GpuInfo& gpu,
-                                                                std::string group) const {
-  std::optional<std::pair<Bytes, std::string>> smallest;
+std::optional<Bytes> LimitSetter::others_limit(const GpuInfo& gpu, const std::string& group) const {
+  const auto limits = probe_->read_memory_limits(gpu, group);
+  if (!limits || !limits->hard) return std::nullopt;  // also folders that are no control groups
+  const auto known = own_.find({group, gpu.uuid});
+  const bool ours = known != own_.end() && known->second.contains(*limits->hard);
+  return ours ? std::nullopt : limits->hard;
+}
+
+std::optional<OthersLimit> LimitSetter::above(const GpuInfo& gpu, std::string group) const {
+  std::optional<OthersLimit> smallest;
   for (std::size_t slash = group.rfind('/'); slash != group.npos && slash > 0;
        slash = group.rfind('/')) {
     group.resize(slash);
-    const auto limits = probe_->read_memory_limits(gpu, group);
-    if (!limits || !limits->hard) continue;  // also folders that are no control groups
-    if (!smallest || *limits->hard < smallest->first) smallest = {*limits->hard, group};
+    const auto hard = others_limit(gpu, group);
+    if (hard && (!smallest || *hard < smallest->hard)) smallest = OthersLimit{group, *hard};
   }
   return smallest;
+}
+
+std::vector<OthersLimit> LimitSetter::below(const GpuInfo& gpu, const std::string& group) const {
+  std::vector<OthersLimit> found;
+  std::vector<std::string> groups{group};
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    std::error_code error;
+    const std::filesystem::directory_iterator end;
+    for (std::filesystem::directory_iterator each(groups[i], error);
+         !error && each != end && groups.size() <= kMostBelow; each.increment(error)) {
+      std::error_code ignored;
+      if (!std::filesystem::is_directory(each->symlink_status(ignored))) continue;
+      groups.push_back(each->path().string());
+      if (const auto hard = others_limit(gpu, groups.back())) {
+        found.push_back({groups.back(), *hard});
+      }
+    }
+  }
+  return found;
 }
 
 void LimitSetter::remove(const LimitPlace& place, const GpuInfo& gpu, LimitRound& round) {
@@ -98,14 +143,14 @@ LimitFound LimitSetter::settle(const LimitPlace& place, Bytes hard, const GpuInf
   const auto higher = above(gpu, place.group);
   if (limits->hard && !ours) {
     own_.erase(place);
-    if (higher && higher->first < *limits->hard) return {higher->first, higher->second};
+    if (higher && higher->hard < *limits->hard) return {higher->hard, higher->group};
     return {limits->hard, place.group};
   }
   // A driver that does not nest limits would apply gpurota's limit instead of the smaller limit of
   // the group above.
-  if (higher && higher->first <= hard) {
+  if (higher && higher->hard <= hard) {
     if (known != own_.end()) remove(place, gpu, round);
-    return {higher->first, higher->second};
+    return {higher->hard, higher->group};
   }
   if (limits->hard == hard) return {hard};
   if (const auto done = set(place, hard, gpu, round); !done) {

@@ -31,11 +31,18 @@ struct LimitPlace {
 // not fail because of it.
 Bytes driver_limit(Bytes limit, Bytes memory);
 
+// A limit that somebody else has set.
+struct OthersLimit {
+  std::string group;
+  Bytes hard;
+};
+
 // The limit that the driver enforces at one place.
 struct LimitFound {
-  std::optional<Bytes> hard;     // empty: nothing
-  std::string others_group{};    // somebody else set it, for this group; empty: it is gpurota's
-  std::optional<Error> error{};  // why gpurota's limit is not set
+  std::optional<Bytes> hard;         // empty: nothing
+  std::string others_group{};        // somebody else set it, for this group; empty: it is gpurota's
+  std::optional<Error> error{};      // why gpurota's limit is not set
+  std::vector<OthersLimit> below{};  // of groups below the place: apply to a part of its programs
 };
 
 struct LimitRound {
@@ -51,11 +58,18 @@ class LimitSetter {
   LimitSetter(std::shared_ptr<ports::GpuProbe> probe, std::string file)
       : probe_(std::move(probe)), file_(std::move(file)) {}
 
+  // The most groups below a place that are looked at.
+  static constexpr std::size_t kMostBelow = 64;
+
   using Wanted = std::map<LimitPlace, Bytes>;
-  // Sets the wanted limits, and removes all other limits that gpurota has set. `own_group`: the
-  // daemon's group; empty: none.
-  LimitRound carry_out(const Wanted& wanted, const std::vector<GpuInfo>& gpus,
-                       const std::string& own_group);
+  struct Machine {
+    std::vector<GpuInfo> gpus;
+    std::string own_group;  // the daemon's; empty: none
+    std::string driver;     // its version
+  };
+  // Sets the wanted limits, and removes all other limits that gpurota has set. A GPU whose driver
+  // has no limits is asked again only under another version of the driver.
+  LimitRound carry_out(const Wanted& wanted, const Machine& machine);
 
  private:
   using Values = std::set<Bytes>;
@@ -65,12 +79,18 @@ class LimitSetter {
   LimitFound settle(const LimitPlace& place, Bytes hard, const GpuInfo& gpu, LimitRound& round);
   Result<void> set(const LimitPlace& place, Bytes hard, const GpuInfo& gpu, LimitRound& round);
   void examine(const GpuInfo& gpu, const std::string& own_group, LimitRound& round);
-  // The smallest limit of the groups above `group`, and whose it is.
-  std::optional<std::pair<Bytes, std::string>> above(const GpuInfo& gpu, std::string group) const;
+  void skip(const GpuInfo& gpu, const Wanted& wanted, LimitRound& round);
+  // Of somebody else's; empty: none.
+  std::optional<Bytes> others_limit(const GpuInfo& gpu, const std::string& group) const;
+  // The smallest limit that somebody else has set for a group above `group`.
+  std::optional<OthersLimit> above(const GpuInfo& gpu, std::string group) const;
+  std::vector<OthersLimit> below(const GpuInfo& gpu, const std::string& group) const;
 
   std::shared_ptr<ports::GpuProbe> probe_;
   std::string file_;
   bool loaded_ = false;
+  std::string driver_;                          // the version that unsupported_ is of
+  std::map<GpuUuid, std::string> unsupported_;  // why the driver has no limits there
   // The limits that gpurota has set, or was about to set when it was killed.
   std::map<LimitPlace, Values> own_;
 };

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace gpurota::daemon {
 namespace {
 
@@ -18,12 +20,13 @@ class LimitSetterTest : public ::testing::Test {
     probe->set_has_limits(true);
   }
   LimitRound carry_out(const LimitSetter::Wanted& wanted) {
-    return setter.carry_out(wanted, gpus, "/top/daemon");
+    return setter.carry_out(wanted, machine());
   }
   // Carries out with a new LimitSetter, as the next daemon does after a kill.
   LimitRound next_carries_out(const LimitSetter::Wanted& wanted) {
-    return LimitSetter(probe, dir.file("limits")).carry_out(wanted, gpus, "/top/daemon");
+    return LimitSetter(probe, dir.file("limits")).carry_out(wanted, machine());
   }
+  LimitSetter::Machine machine() const { return {gpus, "/top/daemon", version}; }
   LimitPlace place(const std::string& of) const { return {of, gpus[0].uuid}; }
   std::optional<Bytes> limit(const std::string& of) const {
     return probe->group_limit(gpus[0].uuid, of);
@@ -32,6 +35,7 @@ class LimitSetterTest : public ::testing::Test {
   TempDir dir;
   std::shared_ptr<FakeGpuProbe> probe = std::make_shared<FakeGpuProbe>();
   std::vector<GpuInfo> gpus;
+  std::string version = "615.10";
   LimitSetter setter{probe, dir.file("limits")};
   const std::string group = "/top/user/gpurota-L1-7";
 };
@@ -134,6 +138,50 @@ TEST_F(LimitSetterTest, SaysWhereTheDriverHasNoLimitsAndWhetherTheDaemonIsUnderO
   EXPECT_EQ(carry_out({}).daemon_in, place("/top"));
   probe->set_has_limits(false);
   EXPECT_EQ(carry_out({}).unsupported.at(gpus[0].uuid), "no memory limits");
+}
+
+TEST_F(LimitSetterTest, AGpuWithoutLimitsIsAskedAgainOnlyUnderAnotherDriver) {
+  probe->set_has_limits(false);
+  ASSERT_TRUE(carry_out({}).unsupported.contains(gpus[0].uuid));
+  probe->set_has_limits(true);
+  const LimitRound round = carry_out({{place(group), gib(2)}});
+  EXPECT_TRUE(round.unsupported.contains(gpus[0].uuid));
+  EXPECT_EQ(round.found.at(place(group)).error->message, "no memory limits");
+  version = "615.20";
+  EXPECT_TRUE(carry_out({{place(group), gib(2)}}).unsupported.empty());
+  EXPECT_EQ(limit(group), gib(2));
+}
+
+TEST_F(LimitSetterTest, LimitsOfADriverThatHasNoneAnyMoreAreGone) {
+  carry_out({{place(group), gib(2)}});
+  probe->set_has_limits(false);
+  version = "580.10";
+  EXPECT_TRUE(carry_out({}).problems.empty());
+  EXPECT_FALSE(std::filesystem::exists(dir.file("limits")));
+}
+
+TEST_F(LimitSetterTest, LimitsOfGroupsBelowAreFoundAndStay) {
+  const std::string top = dir.file("group"), below = top + "/engine/container";
+  std::filesystem::create_directories(below);
+  probe->set_group_limit(gpus[0].uuid, below, gib(1));
+  const LimitFound found = carry_out({{place(top), gib(2)}}).found.at(place(top));
+  EXPECT_EQ(found.hard, gib(2));
+  ASSERT_EQ(found.below.size(), 1U);
+  EXPECT_EQ(found.below[0].group, below);
+  EXPECT_EQ(found.below[0].hard, gib(1));
+  carry_out({});
+  EXPECT_EQ(limit(below), gib(1));
+}
+
+TEST_F(LimitSetterTest, LimitsOfGpurotaAreNobodyElses) {
+  const std::string top = dir.file("group"), below = top + "/gpurota-L2-8";
+  std::filesystem::create_directories(below);
+  const LimitSetter::Wanted wanted{{place(top), gib(2)}, {place(below), gib(3)}};
+  carry_out(wanted);
+  const LimitRound round = carry_out(wanted);
+  EXPECT_TRUE(round.found.at(place(top)).below.empty());
+  EXPECT_EQ(round.found.at(place(below)).others_group, "");
+  EXPECT_EQ(limit(below), gib(3));
 }
 
 TEST_F(LimitSetterTest, AFileThatCannotBeReadIsAProblem) {

@@ -1,0 +1,100 @@
+#include "daemon/watch/lease_groups.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// Adds the group, unless it is in a group of the list, and removes those of the list that are in
+// it.
+void add_outermost(std::vector<std::string>& groups, const std::string& group) {
+  const auto holds = [&group](const std::string& each) { return ports::is_in_cgroup(group, each); };
+  if (group.empty() || std::any_of(groups.begin(), groups.end(), holds)) return;
+  std::erase_if(groups,
+                [&group](const std::string& each) { return ports::is_in_cgroup(each, group); });
+  groups.push_back(group);
+}
+
+bool has_group(const std::vector<std::string>& groups, const std::string& group) {
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+// Whether one of the groups is in the other one.
+bool overlap(const std::string& one, const std::string& other) {
+  return ports::is_in_cgroup(one, other) || ports::is_in_cgroup(other, one);
+}
+
+}  // namespace
+
+LeaseGroups groups_of(const LeaseEntry& entry) {
+  LeaseGroups groups;
+  add_outermost(groups.commands, entry.members.cgroup());
+  for (const auto& [pid, command] : entry.commands) {
+    add_outermost(groups.commands, command.members.cgroup());
+  }
+  for (const ports::StoredContainer& container : entry.containers) {
+    const auto holds = [&container](const std::string& command) {
+      return ports::is_in_cgroup(container.group, command);
+    };
+    if (std::any_of(groups.commands.begin(), groups.commands.end(), holds)) continue;
+    add_outermost(groups.containers, container.group);
+  }
+  return groups;
+}
+
+LimitedGroup GroupChooser::choose(const LeaseEntry& entry, const std::string& last) {
+  const LeaseGroups groups = groups_of(entry);
+  LimitedGroup chosen{.group = {}, .groups = groups.count()};
+  if (groups.containers.size() == 1 && is_own(entry, groups.containers.front())) {
+    chosen.group = groups.containers.front();
+    chosen.is_container = true;
+  } else if (!groups.commands.empty()) {
+    chosen.group = has_group(groups.commands, last) ? last : groups.commands.front();
+  } else if (!groups.containers.empty()) {
+    std::vector<std::string> own = groups.containers;
+    std::erase_if(own, [&](const std::string& container) { return !is_own(entry, container); });
+    chosen.is_container = true;
+    chosen.shared = own.empty();
+    if (!own.empty()) chosen.group = has_group(own, last) ? last : own.front();
+  }
+  return chosen;
+}
+
+bool GroupChooser::is_own(const LeaseEntry& entry, const std::string& container) {
+  for (const auto& [id, other] : tables_.leases) {
+    if (id == entry.lease.id) continue;
+    const LeaseGroups groups = groups_of(other);
+    const auto overlaps = [&](const std::string& group) { return overlap(group, container); };
+    if (std::any_of(groups.commands.begin(), groups.commands.end(), overlaps) ||
+        std::any_of(groups.containers.begin(), groups.containers.end(), overlaps)) {
+      return false;
+    }
+  }
+  const auto known =
+      std::find_if(entry.containers.begin(), entry.containers.end(),
+                   [&](const ports::StoredContainer& each) { return each.group == container; });
+  const auto another = [&](const ports::StoredContainer& each) {
+    return each.group == container && each.uid != known->uid;
+  };
+  if (known == entry.containers.end() ||
+      std::any_of(entry.containers.begin(), entry.containers.end(), another)) {
+    return false;
+  }
+  const TimePoint now = loop_.now();
+  std::erase_if(checked_, [now](const auto& each) { return each.second.at + kFresh <= now; });
+  const auto [place, fresh] = checked_.try_emplace(container);
+  if (fresh) place->second = {has_one_user(known->uid, container), now};
+  return place->second.is_own;
+}
+
+bool GroupChooser::has_one_user(uid_t uid, const std::string& container) {
+  const auto members = processes_.cgroups().members(container);
+  if (!members || members->size() > kMostProcesses) return false;
+  return std::all_of(members->begin(), members->end(), [&](pid_t pid) {
+    const auto info = processes_.read_info(pid);
+    return info ? info->uid == uid : info.error().code == Code::kGone;
+  });
+}
+
+}  // namespace gpurota::daemon

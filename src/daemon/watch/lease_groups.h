@@ -1,0 +1,65 @@
+// The control groups that a lease's programs are in, and the one that gets the driver's limit.
+//
+// A lease gets the driver's limit for one group only: in two groups its programs could have twice
+// the limit. State thread only.
+#pragma once
+
+#include "core/time.h"
+#include "daemon/leases/lease_tables.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+struct LeaseGroups {
+  std::vector<std::string> commands;    // by their directories; none is below another one
+  std::vector<std::string> containers;  // those that are not below a command's group
+  std::size_t count() const { return commands.size() + containers.size(); }
+};
+LeaseGroups groups_of(const LeaseEntry& entry);
+
+// The choice for one lease.
+struct LimitedGroup {
+  std::string group;  // gets the limit; empty: none does
+  bool is_container = false;
+  std::size_t groups = 0;  // that the lease is in
+  bool shared = false;     // `group` is empty because others have programs in the lease's container
+};
+
+class GroupChooser {
+ public:
+  // How long an answer about the programs in a container is used.
+  static constexpr Duration kFresh = std::chrono::seconds(5);
+  // A container with more processes gets no limit: to read more would delay the state thread.
+  static constexpr std::size_t kMostProcesses = 256;
+
+  // All outlive it.
+  GroupChooser(ports::EventLoop& loop, const LeaseTables& tables, ports::Processes& processes)
+      : loop_(loop), tables_(tables), processes_(processes) {}
+
+  // Chooses the lease's only container, as the command beside it is mostly its engine's client;
+  // else a group of a command. `last`: the choice until now, which stays among equals. A container
+  // in which other users or other leases have programs is never chosen: its limit would be theirs,
+  // too.
+  LimitedGroup choose(const LeaseEntry& entry, const std::string& last);
+
+ private:
+  struct Checked {
+    bool is_own = false;
+    TimePoint at{};
+  };
+  bool is_own(const LeaseEntry& entry, const std::string& container);
+  bool has_one_user(uid_t uid, const std::string& container);
+
+  ports::EventLoop& loop_;
+  const LeaseTables& tables_;
+  ports::Processes& processes_;
+  std::map<std::string, Checked> checked_;  // by the container's group
+};
+
+}  // namespace gpurota::daemon
