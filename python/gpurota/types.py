@@ -128,7 +128,8 @@ class LeaseGpu:
     turn_position: Optional[int] = None
     # for a swap lease: memory that is in host memory until its next turn
     moved_out_bytes: Optional[int] = None
-    # the driver's limit for its command on this GPU; None: there is none
+    # the driver's limit for its programs on this GPU, or for a part of them (not_by_driver); None:
+    # there is none
     driver_limit_bytes: Optional[int] = None
 
 
@@ -175,10 +176,11 @@ class Lease:
     # leave
     leaves: Optional[datetime.datetime] = None
     enforced_by: Optional[str] = None  # library, library_and_driver. None: it has no limit
-    # if the site wants limits enforced by the driver as well: why this limit is not
+    # if the site wants limits enforced by the driver as well: why this limit is not, or for a part
+    # of its programs only
     not_by_driver: Optional[str] = None
     # owner; the control group of a driver's limit that somebody else set and that applies to the
-    # lease
+    # lease, or to a part of its programs
     limited_group: Optional[str] = None
 
 
