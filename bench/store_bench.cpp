@@ -210,7 +210,7 @@ void FillLog(benchmark::State& state) {
 }
 BENCHMARK(FillLog)->Iterations(5)->UseRealTime();
 
-// Stores leases of ten minutes on one GPU; merging makes one row of those of an hour.
+// Stores leases of nine minutes on one GPU. Merging makes one row of the leases of an hour.
 void store_usage(store::SqliteStore& store) {
   ports::HistoryBatch batch;
   for (std::uint64_t i = 1; i <= kRows; ++i) {

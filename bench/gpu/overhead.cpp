@@ -161,7 +161,7 @@ Setup set_up(const Driver& d) {
   return s;
 }
 
-// The driver calls that libgpurota itself makes, and one that it answers.
+// Driver calls that libgpurota makes itself, and one call that libgpurota answers itself.
 void add_queries(const Driver& d, const Setup& s, std::vector<Kind>* kinds) {
   kinds->push_back({"mem_get_info", 200,
                     [&d] {

@@ -126,8 +126,8 @@ LeaseHooks Daemon::lease_hooks() {
 // The calls below may end this lease or another one. All consequences of such an end are carried
 // out before the remaining calls.
 void Daemon::publish(const LeaseEntry& entry, bool gone) {
-  // The shared answers become stale first, because a client that is notified below may ask for the
-  // lease at once.
+  // Discards the shared answers before anybody is notified, because a notified client may ask for
+  // the lease at once.
   answers_.changed();
   // Before anybody is notified of the lease, its device files can be opened, and container engines
   // find its specification.
@@ -183,8 +183,8 @@ void Daemon::publish(const RequestNews& news) {
 }
 
 void Daemon::publish(const BookingNews& news) {
-  // The shared answers become stale first, because a client that is notified below may ask for the
-  // booking at once.
+  // Discards the shared answers before anybody is notified, because a notified client may ask for
+  // the booking at once.
   answers_.changed();
   past_bookings_.on_booking(news);
   booking_events_.on_booking(news);

@@ -15,8 +15,8 @@ class HostNeeds {
 
   // The host memory to keep for all that could be evicted at once. For each lease this is its
   // movable memory, but at most the GPU's deficit plus two pieces. For a lease that is put aside it
-  // is all its movable memory. Memory beyond that counts only if it is evicted or being evicted
-  // already, perhaps because the deficit was larger before.
+  // is all its movable memory. Memory beyond this bound counts only if it is evicted or being
+  // evicted already, for example because the deficit was larger before.
   Bytes reserved() const;
   std::map<LeaseId, Bytes> reserved_by_lease() const;  // the same, by lease
   Bytes out_now() const;
@@ -33,8 +33,8 @@ class HostNeeds {
 
 // The part of tenants' memory that may have to move soon, so that it is worth pinning host memory
 // for it now. Zero on a GPU that is lost, that only one lease uses, or whose leases want at most 80
-// % of its capacity together (70 % for a tenant that has pinned already). Otherwise the memory that
-// would have to move if the leases wanted a fifth of the capacity more. Uses the deficits at the
+// % of its capacity together (70 % for a tenant that has pinned already). Otherwise the deficit and
+// a fifth of the capacity, but at most the tenant's movable memory there. Uses the deficits at the
 // time of construction.
 class LikelyToMove {
  public:

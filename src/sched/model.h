@@ -132,7 +132,8 @@ struct Measured {
   TenantId tenant;
   GpuUuid gpu;
   Bytes beside;
-  bool confirms = false;  // memory of doubted evictions is now either free or part of `beside`
+  // The memory of doubted evictions (Evicted::doubted) is now either free or part of `beside`.
+  bool confirms = false;
 };
 // Moved since the last report. `returned` is the part of an order that will not be carried out
 // (failed, or freed meanwhile).

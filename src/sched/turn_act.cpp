@@ -553,7 +553,8 @@ constexpr int kSoonerIfNothingMoved = 20;
 // requests are refused.
 constexpr std::size_t kMostGrowth = 4096;
 
-// A tenant that moves at least 16 MiB a second owes nothing. Even a machine that swaps is as fast.
+// A tenant that moves at least 16 MiB a second owes nothing. Even a machine that swaps moves 16 MiB
+// a second.
 void pay(MoveDebt& debt, Bytes moved) {
   const auto paid = std::chrono::milliseconds(moved.count() * 1000 / mib(16).count());
   debt.owed = std::max<Duration>(debt.owed - paid, Duration::zero());

@@ -330,8 +330,9 @@ void choose_next(TurnTable& table) {
 // Several leases may hold one GPU in two cases: the leases held the GPU before turns began on it,
 // or a lease that holds other GPUs begins to use this GPU, too.
 //
-// If a lease in kLeaving waits for memory, the holders that wait for no memory leave, too:
-// kernels of the waiting lease may be unable to end before a thread of its program has that memory.
+// If a lease in kLeaving waits for memory, the holders that wait for no memory leave, too, to make
+// room: the kernels of the leaving lease may be unable to end before a thread of its program has
+// that memory.
 // If the leaving lease still waits after Settings::drain_patience, even the holders that wait for
 // memory leave: the first lease that drains makes room for the others. Of the holders that remain,
 // one stays, preferably one that waits for memory.

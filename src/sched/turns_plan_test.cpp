@@ -120,7 +120,7 @@ void random_script(Dice& dice, Plan& plan) {
   sort_script(plan);
 }
 
-// Gives host memory room for about as much as has to be evicted of each lease in turn.
+// Sets the host budget to about the memory that does not fit on the GPUs.
 void make_host_memory_scarce(Dice& dice, Plan& plan) {
   Bytes all, capacity;
   for (const GpuSettings& gpu : plan.gpus) capacity += gpu.capacity;

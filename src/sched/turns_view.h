@@ -32,7 +32,7 @@ struct LeaseView {
   bool takes_turns = false;
   bool above_soft = false;  // above its soft limit: leases not above their own go first
   Wait wait = Wait::kNothing;
-  LeaseId behind;    // the holder that it waits for, or whose process cannot answer; 0: none
+  LeaseId behind;    // the lease that it waits for, or that `process` belongs to; 0: none
   TenantId process;  // that cannot answer; 0: none
   int position = 0;  // 1: next; 0: does not wait
   std::optional<TimePoint> earliest;  // when the wait may end if no holder yields before

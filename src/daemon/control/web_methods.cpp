@@ -36,8 +36,8 @@ class LateAnswer : public AnswerStream {
 
  protected:
   virtual void begin() = 0;
-  // Calls `answer` when the account is known, and sends the text that it returns. Does neither if
-  // this stream has ended by then.
+  // Calls `answer` when the account is known, and sends the text that it returns. If this stream
+  // has ended by then, `answer` is not called and nothing is sent.
   void look_up(Users& users, uid_t uid,
                std::function<std::string(const Result<ports::Account>&)> answer) {
     users.look_up(uid, [answered = answered_, wake = wake_streams_,

@@ -39,8 +39,8 @@ class AsideLeases {
   // The leases that are to be in host memory, as of the last update().
   const std::set<LeaseId>& leases() const { return leases_; }
   // The leases of bookings that keep swap leases in host memory, and have had no process and no
-  // memory on a GPU for `longest`. A lease is returned even if its owner has said that the booking
-  // is used. Call now and then.
+  // memory on a GPU for `longest`. The result includes leases whose owner has said that
+  // the booking is used. Call now and then.
   std::vector<LeaseId> find_idle(TimePoint now, Duration longest);
 
  private:

@@ -15,7 +15,7 @@ namespace gpurota::daemon {
 // The engine's command is killed this long after everything but the engine. When the command has
 // ended, `gpurota run` has the engine kill the processes left in the container.
 inline constexpr Duration kEngineSees = std::chrono::seconds(1);
-// All processes are killed this long after everything but the engine.
+// All remaining processes, the engine's too, are killed this long after the lease's others.
 inline constexpr Duration kEngineTakes = std::chrono::seconds(4);
 
 // Call once. If the lease ends because its command has ended, counts the processes that the command

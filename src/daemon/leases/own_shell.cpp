@@ -67,7 +67,8 @@ Result<void> check_own_shell(const OwnShell::Parts& parts, const AcquireRequest&
   const std::vector<LeaseId> around = leases_around(parts, request, shell);
   if (around.empty()) return {};
   if (would_start(parts, request, around)) return {};
-  // A request that could not start in any case is refused, or waits, for its own reason.
+  // A request that could not start even without the leases around it is refused, or waits, for its
+  // own reason.
   if (!would_start(parts, request, {})) return {};
   const bool command = request.kind != LeaseKind::kReservation;
   return fail(

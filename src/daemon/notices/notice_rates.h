@@ -21,7 +21,8 @@ namespace gpurota::daemon {
 
 class NoticeRates {
  public:
-  // The most pairs of a user and a kind. A notice of a further pair is not sent (kNever).
+  // The largest number of pairs (user, kind) that are remembered. A notice of a further pair is not
+  // sent (kNever).
   static constexpr std::size_t kMost = 4096;
 
   enum class Answer { kSend, kLater, kNever };
