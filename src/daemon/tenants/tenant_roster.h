@@ -34,8 +34,8 @@ class TenantRoster {
 
   // Reads the file of the last daemon and removes it, so that it is used only once. A roster older
   // than five seconds is ignored: a daemon that does not write rosters may have run since. From
-  // `settled` on, save() writes a roster even if no file was loaded, and no longer writes the leases
-  // in `unsettled_`.
+  // `settled` on, save() writes a roster even if no file was loaded, and no longer writes the
+  // leases in `unsettled_`.
   void load(ports::Processes& processes, TimePoint now, TimePoint settled);
   // Stores the roster for the next daemon. Call when nothing is granted any more. Writes nothing
   // while the processes that are still awaited are unknown.
