@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures the daemon's cost and the load that it can handle, on a simulated machine with 8 GPUs:
 #
-#   bench/control_load.sh BUILD       (a build with the daemon, the CLI, gpurota-sim and control_load)
+#   bench/control_load.sh BUILD     (a build with the daemon, the CLI, gpurota-sim and control_load)
 #
 # Measures `gpurota status` from start to end with 64 leases, 1000 connections with 10000 calls a
 # second, and the share of a core that an idle daemon takes, which only samples every 500 ms.
@@ -37,7 +37,8 @@ resident() { awk '/^VmRSS/ {print $2}' "/proc/$daemon/status"; }
 echo "load of the machine: $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
 before=$(ticks)
 sleep 30
-awk -v t=$(($(ticks) - before)) 'BEGIN {printf "idle, 8 GPUs every 500 ms: %.2f %% of a core\n", t / 30}'
+awk -v t=$(($(ticks) - before)) \
+  'BEGIN {printf "idle, 8 GPUs every 500 ms: %.2f %% of a core\n", t / 30}'
 
 for i in $(seq 64); do
   gpurota run --gpu-ids $((i % 8)) --memory 1G -- sleep 600 &

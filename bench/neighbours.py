@@ -24,8 +24,10 @@ import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests",
                                 "hostile"))
-from users import ALICE, MALLORY, as_user, deep_tree  # noqa: E402  pylint: disable=wrong-import-position
-from wire import Control, Tenant, processes_question  # noqa: E402  pylint: disable=wrong-import-position
+from users import (  # noqa: E402  pylint: disable=wrong-import-position
+    ALICE, MALLORY, as_user, deep_tree)
+from wire import (  # noqa: E402  pylint: disable=wrong-import-position
+    Control, Tenant, processes_question)
 
 PIPELINED = 32
 LOADS = ("nothing", "Status", "ListProcesses", "Report", "Update", "Doctor", "CheckRequest",

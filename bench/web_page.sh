@@ -2,7 +2,8 @@
 # Measures the cost of the web page and how soon it is painted, on a simulated machine with 8 GPUs,
 # 64 leases and 90 days of history:
 #
-#   bench/web_page.sh BUILD [SECONDS]     (a build with the daemon, the CLI, gpurota-sim, gpurota-web and history_days)
+#   bench/web_page.sh BUILD [SECONDS]     (a build with the daemon, the CLI, gpurota-sim,
+#                                         gpurota-web and history_days)
 #
 # Measures, with 0, 1 and 200 viewers for SECONDS (30) each, the share of a core that gpurota-web
 # and gpurotad take; their memory; and the size of the history on the disk. With chromium and npm,
@@ -47,7 +48,8 @@ load() { cut -d' ' -f1-3 /proc/loadavg; }
 start_daemon
 echo "load of the machine: $(load), $(nproc) cores"
 echo "gpurotad without history: $(memory VmRSS "$daemon") KiB"
-mapfile -t uuids < <(gpurota status --json | python3 -c 'import json, sys; print(*(each["uuid"] for each in json.load(sys.stdin)["gpus"]), sep="\n")')
+mapfile -t uuids < <(gpurota status --json | python3 -c 'import json, sys; print(
+  *(each["uuid"] for each in json.load(sys.stdin)["gpus"]), sep="\n")')
 end "$daemon"
 rm -f "$dir"/state/history.db*
 "$build/bench/history_days" 90 8 "$dir/state/history.db" "${uuids[@]}"
@@ -97,7 +99,8 @@ for viewers in 0 1 200; do
   sleep "$seconds"
   awk -v n="$viewers" -v w=$(($(ticks "$web") - before)) \
     -v d=$(($(ticks "$daemon") - daemon_before)) -v s="$seconds" -v m="$(memory VmRSS "$web")" \
-    'BEGIN {printf "%d viewers: gpurota-web %.2f %% of a core (%d KiB), gpurotad %.2f %%\n", n, w / s, m, d / s}'
+    'BEGIN {printf "%d viewers: gpurota-web %.2f %% of a core (%d KiB), gpurotad %.2f %%\n",
+       n, w / s, m, d / s}'
   if [ "$viewers" != 0 ]; then end "$watcher" && sleep 3; fi  # until gpurota-web sees it
 done
 for range in 15m 24h 90d; do

@@ -30,7 +30,8 @@ idle_gpu() {
       if [[ $used =~ ^[0-9]+$ ]] && ((used < 100)) && [ "$busy" = 0 ] &&
         [ "$display" = Disabled ] &&
         [ "$mig" != Enabled ] && [ "$mode" = Default ] &&
-        [ -z "$(timeout 10 nvidia-smi -i "$index" --query-compute-apps=pid --format=csv,noheader 2>/dev/null)" ]; then
+         [ -z "$(timeout 10 nvidia-smi -i "$index" --query-compute-apps=pid \
+           --format=csv,noheader 2>/dev/null)" ]; then
         echo "$index" && break
       fi
     done
@@ -130,7 +131,8 @@ start greedy gpurota run --gpu-ids "$gpu" --memory 900M --note "greedy" -- "$pro
 until_true 20 said greedy 'goes on' ||
   fail "the second program did not start: $(cat "$folder/greedy")"
 quote greedy
-echo "It was told \"out of memory\" at its own limit, as on a smaller GPU, and goes on. The first never noticed:"
+echo "It was told \"out of memory\" at its own limit, as on a smaller GPU, and goes on." \
+  "The first never noticed:"
 until_true 20 one_more computing 1 || fail "the first program stands still"
 last_line computing
 

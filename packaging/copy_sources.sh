@@ -10,7 +10,8 @@ copy=$(realpath -m "$1") left=$(realpath -m "${2:-$1}")
 
 sources() {
   cd "$here"
-  if [ ! -e .git ] || ! git -c safe.directory="$here" ls-files -z --cached --others --exclude-standard 2>/dev/null; then
+  if [ ! -e .git ] || ! git -c safe.directory="$here" ls-files -z --cached --others \
+    --exclude-standard 2>/dev/null; then
     find . -mindepth 1 \( -path ./build -o -path ./.git -o -path "./${left#"$here"/}" \
       -o -name __pycache__ \) -prune -o ! -type d -print0
   fi

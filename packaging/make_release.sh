@@ -35,7 +35,8 @@ check() {
     die "$python has no setuptools or no wheel (packages python3-setuptools, python3-wheel)"
   local tag
   tag=$(git_here tag --points-at HEAD --list "v$version")
-  [ -n "$tag" ] || step "the commit has no tag v$version: set it when the checks of docs/dev/release.md pass"
+  [ -n "$tag" ] ||
+    step "the commit has no tag v$version: set it when the checks of docs/dev/release.md pass"
 }
 
 # tar_of TREE NAME: the folder NAME of TREE as a tar on standard output, the same bytes each time.
@@ -85,7 +86,8 @@ python=/usr/bin/python3
 [ -x "$python" ] || python=python3
 check
 umask 022
-SOURCE_DATE_EPOCH=$(date -u -d "$(sed -n 's/^ -- .*>  //p' "$here/debian/changelog" | head -n 1)" +%s)
+SOURCE_DATE_EPOCH=$(date -u -d "$(sed -n 's/^ -- .*>  //p' "$here/debian/changelog" |
+  head -n 1)" +%s)
 export SOURCE_DATE_EPOCH
 source=$work/unpacked/$name
 step "the source archive, with the web page in it"

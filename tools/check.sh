@@ -37,7 +37,8 @@ changed() {
   case ${1:-} in
     --all) sources ;;
     --staged) git_here diff --cached --name-only --diff-filter=d ;;
-    *) git_here diff --name-only --diff-filter=d "$(git_here merge-base HEAD origin/main 2>/dev/null || echo HEAD~1)" ;;
+    *) git_here diff --name-only --diff-filter=d \
+      "$(git_here merge-base HEAD origin/main 2>/dev/null || echo HEAD~1)" ;;
   esac | grep -E '^(src|sim|tests|bench|demo)/.*\.(cpp|c|h)$' || true
 }
 

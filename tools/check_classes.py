@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Keeps classes of src/ small and in one place. Runs as a test.
 
-    tools/check_classes.py [ROOT]    prints each class with too many methods, and each method outside its class's file; exits 1 if
-                                     there are any
+    tools/check_classes.py [ROOT]    prints each class with too many methods, and each method
+                                     outside its class's file; exits 1 if there are any
     tools/check_classes.py --list    prints the largest classes
 
 A class that a header declares has its methods in that header and in the .cpp file of the same name.

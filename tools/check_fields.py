@@ -22,7 +22,8 @@ NOT_CODE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 # A literal (of a string only the quotes are left), a table's row, a constant or an enumerator.
 CONSTANT = re.compile(
-    r'""|\'\'|[-~]?\d.*|\{.*|nullptr|true|false|([a-z_]+::)*(\w+::)?k[A-Z]\w*|[A-Z][A-Z0-9_]+(_[a-z]\w*)?', re.DOTALL)
+    r'""|\'\'|[-~]?\d.*|\{.*|nullptr|true|false|([a-z_]+::)*(\w+::)?k[A-Z]\w*|'
+    r'[A-Z][A-Z0-9_]+(_[a-z]\w*)?', re.DOTALL)
 NAMED = re.compile(r"\.\w+\s*=")
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks every #include against the tables of layers and rooms of ARCHITECTURE.md. Runs as a test.
 
-    tools/check_layers.py [ROOT]     prints each violation as file:line: text; exits 1 if there are any
+    tools/check_layers.py [ROOT]     prints each violation as file:line: text; exits 1 if there are
+                                     any
 
 A quoted include is a file of the project, named from src/ (or the repository's root, or the folder
 of the including file); an angled one is the system's or a third party's.
@@ -123,7 +124,8 @@ INTERNAL = "_internal.h"
 # Modules that only decide: they do no I/O and have no threads, no clock and no log.
 PURE = ["core", "lease", "sched", "watch", "jobs", "filler", "access", "proto", "config"]
 NOT_IN_PURE = (r"thread|mutex|shared_mutex|condition_variable|future|iostream|fstream|"
-               r"sys/(socket|epoll|mman|wait|stat|ioctl|un)\.h|fcntl\.h|poll\.h|pthread\.h|dlfcn\.h")
+               r"sys/(socket|epoll|mman|wait|stat|ioctl|un)\.h|"
+               r"fcntl\.h|poll\.h|pthread\.h|dlfcn\.h")
 # The module config may read its one file.
 PURE_EXCEPTIONS = {("config", "fstream"), ("config", "fcntl.h"), ("config", "sys/stat.h")}
 LOG_HEADER = "base/log.h"

@@ -32,7 +32,8 @@ RPM_PLACES = {
 RPM_ONLY = {"usr/lib/systemd/system/gpurota-web.service.d"}
 # Files that the RPMs lack, because the portable build has no gRPC.
 DEBIAN_ONLY = re.compile(
-    "usr/(sbin/gpurota-(device-plugin|dra)|share/man/man8/gpurota-(device-plugin|dra).8|share/gpurota/kubernetes/.*|"
+    "usr/(sbin/gpurota-(device-plugin|dra)|share/man/man8/gpurota-(device-plugin|dra).8|"
+    "share/gpurota/kubernetes/.*|"
     "lib/systemd/system/gpurota-device-plugin.service)$")
 # Packages that need no mention, because every Debian system that builds packages has them.
 ESSENTIAL_TO_BUILD = {"g++"}

@@ -24,7 +24,8 @@ FREE = ("src/interposer/", "src/testing/", "sim/", "tests/", "bench/", "demo/")
 # The start of a thread: a temporary or named std::thread with a function, or another way to start
 # one.
 BEGINS = re.compile(
-    r"\bstd::thread\s*(\w+\s*)?[({]\s*[^\s)}]|\bstd::(jthread|async)\b|\bpthread_create\s*\(|make_(unique|shared)<std::thread>")
+    r"\bstd::thread\s*(\w+\s*)?[({]\s*[^\s)}]|\bstd::(jthread|async)\b|"
+    r"\bpthread_create\s*\(|make_(unique|shared)<std::thread>")
 MEMBER = re.compile(r"\bstd::thread\s+(\w+)\s*;")
 LIST = re.compile(r"<std::thread>\s+(\w+)\s*;")
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Counts wording that docs/dev/words.md refuses, by folder. A count may only fall. Runs as a test.
 
-    tools/check_words.py [ROOT]            compares the counts with tools/words.tsv; exits 1 if one is higher
+    tools/check_words.py [ROOT]            compares the counts with tools/words.tsv; exits 1 if one
+                                           is higher
     tools/check_words.py --list FOLDER     prints what is counted in a folder as file:line: text
     tools/check_words.py --update          writes the counts of today
 

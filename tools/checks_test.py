@@ -766,7 +766,9 @@ class Packages(Tree):
     CONTROL = ("Source: gpurota\nBuild-Depends: cmake (>= 3), debhelper-compat (= 13),\n "
                "python3:any\n\nPackage: gpurota\n\nPackage: gpurotad\n")
     SPEC = ("%files\n%config(noreplace) "
-            "/etc/gpurota/gpurota.toml\n%{_prefix}/bin/gpurota\n%{_prefix}/share/gpurota\n%{_prefix}/share/doc\n%files web\n%{unitdir}/gpurota-web.service.d\n%{_prefix}/lib/gpurota/libgpurota.so\n%post\n%{_prefix}/no/file\n")
+            "/etc/gpurota/gpurota.toml\n%{_prefix}/bin/gpurota\n%{_prefix}/share/gpurota\n"
+            "%{_prefix}/share/doc\n%files web\n%{unitdir}/gpurota-web.service.d\n"
+            "%{_prefix}/lib/gpurota/libgpurota.so\n%post\n%{_prefix}/no/file\n")
 
     def setUp(self):
         super().setUp()
@@ -840,10 +842,12 @@ class Packages(Tree):
 class SkipsOfARun(Tree):
     GTEST = """<testsuites><testsuite name="S">
       <testcase name="Runs" classname="S"/>
-      <testcase name="Needs" classname="S"><skipped message="f.cpp:3&#x0A;no cgroup here"/></testcase>
+      <testcase name="Needs" classname="S">\
+<skipped message="f.cpp:3&#x0A;no cgroup here"/></testcase>
       </testsuite></testsuites>"""
     CTEST = """<testsuite tests="2">
-      <testcase name="gpu_test" classname="gpu_test" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+      <testcase name="gpu_test" classname="gpu_test" status="notrun">\
+<skipped message="SKIP_RETURN_CODE=77"/>
       <system-out>no GPU in this machine</system-out></testcase>
       <testcase name="ok_test" classname="ok_test" status="run"/></testsuite>"""
 

@@ -23,7 +23,8 @@ help = { letter = "h", short = "explain", help = "this help" }
 version = { short = "the version", help = "the version" }
 memory = { letter = "m", value = "SIZE", short = "how much", help = "how much it may have" }
 ids = { value = "ID,…", many = true, complete = "gpus", short = "which", help = "which GPUs" }
-when = { value = "WHEN", complete = ["no", "always"], only = true, short = "it's [odd]: so", help = "when" }
+when = { value = "WHEN", complete = ["no", "always"], only = true, short = "it's [odd]: so", \
+help = "when" }
 [commands.run]
 title = "run it"
 short = "run it"
@@ -36,7 +37,8 @@ memory = "of the slice"
 title = "keep it"
 short = "keep it"
 shows = ["when"]
-actions = { add = { usage = "NAME", options = ["when", "@lease"], arguments = "command" }, list = { usage = "", options = [] } }
+actions = { add = { usage = "NAME", options = ["when", "@lease"], arguments = "command" }, \
+list = { usage = "", options = [] } }
 """
 
 

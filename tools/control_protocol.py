@@ -43,7 +43,8 @@ BY_NAME = {"int": [(r".*_bytes", "amount"), (r"(.*_)?seconds|.*_ms|.*_us|microse
 BUILT_IN = {"Size"}
 
 TOKEN = re.compile(r"(?P<space>[ "
-                   r"\t]+)|(?P<line>\n)|(?P<comment>#[^\n]*)|(?P<arrow>->)|(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>[():,?]|\[\])")
+                   r"\t]+)|(?P<line>\n)|(?P<comment>#[^\n]*)|(?P<arrow>->)|"
+                   r"(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>[():,?]|\[\])")
 
 
 class Mistake(Exception):
@@ -356,11 +357,14 @@ def method_of(protocol, method):
 
 
 METHODS_DOC = """\
-// Each struct is a method's parameters, its `Reply` the answer. A client fills the struct and sends call_json(); the daemon gets
+// Each struct is a method's parameters, its `Reply` the answer. A client fills the struct and \
+sends call_json(); the daemon gets
 // it from parse_call() as one alternative of `Params`, and answers with reply_json<Method>().
 //
-// kReadOnly: after such a call every view is as before, nothing waits for the disk, and the audit log has no line of it, unless
-// kTellsSecrets. kWeb: a session of the web page may call it. kAdministratorsMay: what only they may do by it; empty: anybody may call it."""
+// kReadOnly: after such a call every view is as before, nothing waits for the disk, and the audit \
+log has no line of it, unless
+// kTellsSecrets. kWeb: a session of the web page may call it. kAdministratorsMay: what only they \
+may do by it; empty: anybody may call it."""
 
 
 def methods_h(protocol, sources):

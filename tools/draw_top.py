@@ -19,7 +19,8 @@ COLUMN, LINE, MARGIN = 7.2, 16, 14
 # Each piece of a line has the colour of the first pattern that matches it, as on a terminal.
 COLOURS = [(r"NO LEASE|×+", "#ff8a80"), (r"\bheld\b|kept for R\d+", "#f0b860"),
            (r"\bfree\b", "#6fcf97"), (r"[█▁▂▃▄▅▆▇]+", "#6aa5f8"), (r"[░·]+", "#98a6b6")]
-HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="gpurota top">
+HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" \
+aria-label="gpurota top">
 <rect width="100%%" height="100%%" rx="6" fill="#0d1218"/>
 <g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="12">"""
 PIECE = ('<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs" '

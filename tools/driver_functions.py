@@ -3,9 +3,10 @@
 functions.
 
     driver_functions.py interposer TSV OUTPUT.h    what libgpurota hooks and calls, and all names
-    driver_functions.py gated TSV FOLDER           gated_functions.h and gated_hooks.inc, of the types in
-                                                   src/interposer/gate/gated_functions.txt
-    driver_functions.py simulator TSV FOLDER       stubs.c, table.c and libcuda.exports of libcuda.so.1
+    driver_functions.py gated TSV FOLDER           gated_functions.h and gated_hooks.inc, of the
+                                                   types in src/interposer/gate/gated_functions.txt
+    driver_functions.py simulator TSV FOLDER       stubs.c, table.c and libcuda.exports of
+                                                   libcuda.so.1
 
 CMake runs this script; other scripts import it. The columns are explained at the top of the list.
 """

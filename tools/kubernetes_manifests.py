@@ -3,7 +3,8 @@
 default values.
 
     tools/kubernetes_manifests.py            writes them
-    tools/kubernetes_manifests.py --check    says whether they are as they would be written; runs as a test
+    tools/kubernetes_manifests.py --check    says whether they are as they would be written; runs \
+as a test
 
 This script knows only the actions of Helm's templates that the chart uses, and refuses all others,
 so that its output is what Helm makes: {{- if PATH }}, {{- with PATH }}, {{- end }}, {{ PATH }},
@@ -48,9 +49,10 @@ HEAD = """\
 #
 # Made of the chart beside this, by tools/kubernetes_manifests.py.
 """
-HEAD_OF_PODS = HEAD.rstrip("\n") + """ `./dev image` makes the image; with a registry, write its name there below.
+HEAD_OF_PODS = (HEAD.rstrip("\n") +
+                """ `./dev image` makes the image; with a registry, write its name there below.
 # `kubectl apply -f namespace.yaml` comes first.
-"""
+""")
 NAMESPACE_ITSELF = """\
 apiVersion: v1
 kind: Namespace

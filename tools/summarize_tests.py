@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One closing line, in ctest's words, for several runs of ctest.
 
-    tools/summarize_tests.py BUILD…     each with test-results/ctest.xml; a missing one counts as a failure
+    tools/summarize_tests.py BUILD…     each with test-results/ctest.xml; a missing one counts as a
+                                        failure
 """
 
 import os

@@ -42,7 +42,8 @@ def check(code, what):
         sys.exit(1)
 begun = time.monotonic()
 check(cuda.cuInit(0), "cuInit")
-context, device, size, address = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_size_t(), ctypes.c_uint64()
+context, device, size, address = (
+    ctypes.c_void_p(), ctypes.c_int(), ctypes.c_size_t(), ctypes.c_uint64())
 check(cuda.cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
 check(cuda.cuDeviceTotalMem_v2(ctypes.byref(size), device), "cuDeviceTotalMem")
 check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
@@ -76,7 +77,8 @@ while left >= piece:
 with open(sys.argv[1], "r+b") as file:
     ended = mmap.mmap(file.fileno(), 8)
 while True:
-    check(cuda.cuMemsetD32_v2(address, ctypes.c_uint(int(time.monotonic() * 1000)), ctypes.c_size_t(piece // 4)), "cuMemsetD32")
+    check(cuda.cuMemsetD32_v2(address, ctypes.c_uint(int(time.monotonic() * 1000)),
+                              ctypes.c_size_t(piece // 4)), "cuMemsetD32")
     check(cuda.cuStreamSynchronize(None), "cuStreamSynchronize")
     ended[:] = struct.pack("d", time.monotonic())
 '''
@@ -183,7 +185,8 @@ class Bench:
         total = json.loads(self.call("status", "--json").stdout)["gpus"][0]["memory_bytes"]
         size = int(total * 0.88)
         if on_yield == "evict":  # host memory that may be pinned for turns, with a margin
-            size = int(min(size, self.most_moved or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.22))
+            size = int(min(size, self.most_moved or
+                           os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.22))
         self.target, memory = (size - (512 << 20)) * 0.9, f"{size >> 20}M"
         env = [w for variable in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if variable in os.environ
                for w in ("--env", variable)]

@@ -106,7 +106,8 @@ def stalls():
     say("| tiny kernels launched one by one, us each | launches | p50 | p99 | p99.9 | p99.99 |")
     say("|---|---|---|---|---|---|")
     row("bare", together([work("stalls_bare", "launch", seconds / 3, swap=False)])[0])
-    row("in a swap lease, alone: nothing is pinned", together([work("stalls_alone", "launch", seconds / 3)])[0])
+    row("in a swap lease, alone: nothing is pinned",
+        together([work("stalls_alone", "launch", seconds / 3)])[0])
     # After its first turn each program pins host memory for its GPU memory, piece by piece, while
     # it computes.
     first, second = together([work(f"stalls_{i}", "launch", seconds / 2, gib) for i in range(2)])

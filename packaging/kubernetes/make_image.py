@@ -34,11 +34,13 @@ FOLDERS = ("etc/gpurota", "host", "proc", "run/gpurota", "sys", "tmp", "var/lib/
            "var/lib/gpurota-library", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes",
            "var/lib/kubelet", "var/run/cdi")
 ACCOUNTS = {
-    "etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n",
+    "etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\n"
+                  "nobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n",
     "etc/group": "root:x:0:\nnogroup:x:65534:\n"}
 # NAME:TAG as image references are written, with a registry or not.
 REFERENCE = re.compile(
-    r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+    r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+    r":[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 
 
 # Parts of the C library before 2.34: gpurota's programs do not need these names, but the driver's

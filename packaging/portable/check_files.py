@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the programs and libraries of an installed tree run on all supported systems.
 
-    packaging/portable/check_files.py STAGE     prints each problem and exits 1, or prints the oldest glibc that is enough
+    packaging/portable/check_files.py STAGE     prints each problem and exits 1, or prints the
+                                                oldest glibc that is enough
 
 A program may need at load time only the libraries in the lists below, in versions that Ubuntu
 20.04, Debian 11 and RHEL 9 have. A library neither needs nor offers a C++ symbol. Needs readelf and

@@ -35,7 +35,11 @@ prefix='' root='' start=no task=install
 
 while [ $# -gt 0 ]; do
   case $1 in
-    --prefix | --root) [ $# -ge 2 ] || die "$1 needs a folder"; [ "$1" = --root ] && root=$2 || prefix=$2; shift ;;
+    --prefix | --root)
+      [ $# -ge 2 ] || die "$1 needs a folder"
+      [ "$1" = --root ] && root=$2 || prefix=$2
+      shift
+      ;;
     --prefix=*) prefix=${1#*=} ;;
     --root=*) root=${1#*=} ;;
     --start) start=yes ;;
@@ -55,7 +59,10 @@ fi
 prefix=${prefix:-/usr/local}
 [ "$prefix" = / ] || prefix=${prefix%/}
 case $prefix in
-  *[[:space:]:\|\&\\]*) die "--prefix '$prefix': the loader cannot preload a library from a path with a space or a colon, nor is | & or \\ allowed" ;;
+  *[[:space:]:\|\&\\]*)
+    die "--prefix '$prefix': the loader cannot preload a library from a path with a space or a" \
+      "colon, nor is | & or \\ allowed"
+    ;;
   /?*) ;;
   *) die "--prefix '$prefix': give a folder by its whole path, such as /usr/local" ;;
 esac
@@ -64,7 +71,10 @@ case $root in '' | /*) ;; *) die "--root '$root': give a folder by its whole pat
 base=$root$prefix
 list=$base/share/gpurota/installed
 folders=$base/share/gpurota/folders # folders that this installation has made
-case $prefix in /usr | /usr/local) units=$prefix/lib/systemd/system ;; *) units=/etc/systemd/system ;; esac
+case $prefix in
+  /usr | /usr/local) units=$prefix/lib/systemd/system ;;
+  *) units=/etc/systemd/system ;;
+esac
 is_root() { [ "$(id -u)" = 0 ]; }
 # Whether there is a systemd to talk to; in a chroot or an image there is none.
 has_systemd() { is_root && [ -z "$root" ] && [ -d /run/systemd/system ]; }
@@ -79,20 +89,24 @@ running_daemons() {
 
 # Refuses before anything is changed.
 check() {
-  [ -d "$files" ] || die "$files is not there; unpack the whole gpurota tarball and call the install.sh in it"
+  [ -d "$files" ] ||
+    die "$files is not there; unpack the whole gpurota tarball and call the install.sh in it"
   machine=$(uname -m)
   [ -n "$root" ] || [ "$machine" = "@MACHINE@" ] ||
     die "these programs are for @MACHINE@, and this machine is $machine"
   for program in bin/gpurota sbin/gpurotad; do
     if [ -z "$root" ] && ! why=$("$files/$program" --version 2>&1); then
-      die "$program cannot run here: $why. It needs glibc @GLIBC@ or newer, libacl.so.1 and libsystemd.so.0 (packages libacl1 and libsystemd0, or libacl and systemd-libs), and a folder whose programs may be executed"
+      die "$program cannot run here: $why. It needs glibc @GLIBC@ or newer, libacl.so.1 and" \
+        "libsystemd.so.0 (packages libacl1 and libsystemd0, or libacl and systemd-libs), and a" \
+        "folder whose programs may be executed"
     fi
   done
   if [ ! -e "$list" ]; then
     # Two installations would share the units, the configuration and the state.
     for other in "$prefix" /usr/local /usr; do
       if [ -e "$root$other/bin/gpurota" ] && is_root; then
-        die "$root$other/bin/gpurota is there already: remove that gpurota first (with apt-get, dnf or its own share/gpurota/install.sh)"
+        die "$root$other/bin/gpurota is there already: remove that gpurota first (with apt-get," \
+          "dnf or its own share/gpurota/install.sh)"
       fi
     done
   fi
@@ -167,7 +181,8 @@ make_accounts() {
     say "install.sh: could not make the group gpurota, continuing"
   getent passwd gpurota-notify >/dev/null ||
     useradd --system --no-create-home --home-dir / --shell /usr/sbin/nologin gpurota-notify ||
-    say "install.sh: could not make the user gpurota-notify, so gpurotad cannot send notices; continuing"
+    say "install.sh: could not make the user gpurota-notify, so gpurotad cannot send notices;" \
+      "continuing"
 }
 
 # Removes files that an older gpurota had and this one does not have.
@@ -189,10 +204,13 @@ label() {
 
 serve() {
   if ! has_systemd; then
-    [ "$start" = no ] || die "installed, but gpurotad is not started: --start needs root and a running systemd. By hand: $prefix/sbin/gpurotad"
+    [ "$start" = no ] ||
+      die "installed, but gpurotad is not started: --start needs root and a running systemd." \
+        "By hand: $prefix/sbin/gpurotad"
     running=$(running_daemons | xargs)
     [ -n "$root" ] || [ -z "$running" ] ||
-      say "The old gpurotad still runs (process $running): restart it; programs and leases survive that."
+      say "The old gpurotad still runs (process $running): restart it; programs and leases" \
+        "survive that."
     return
   fi
   systemctl daemon-reload
@@ -221,7 +239,8 @@ install_all() {
   remove_outdated
   if is_root; then make_accounts; fi
   label
-  say "gpurota @VERSION@ is installed below $base. To remove it: $prefix/share/gpurota/install.sh --uninstall (or --purge)"
+  say "gpurota @VERSION@ is installed below $base." \
+    "To remove it: $prefix/share/gpurota/install.sh --uninstall (or --purge)"
   serve
 }
 
@@ -244,7 +263,8 @@ stop_all() {
 
 remove_data() {
   if ! is_root; then
-    say "The state and the configuration of a gpurotad of yours stay in ~/.local/state/gpurota and ~/.config/gpurota."
+    say "The state and the configuration of a gpurotad of yours stay in ~/.local/state/gpurota" \
+      "and ~/.config/gpurota."
     return
   fi
   rm -rf "$root/var/lib/gpurota"
@@ -267,7 +287,8 @@ uninstall_all() {
   fi
   [ -r "$list" ] || die "nothing was installed below $base with this script: there is no $list"
   if grep -qsF "$prefix/lib/gpurota/libgpurota.so" "$root/etc/ld.so.preload"; then
-    die "$root/etc/ld.so.preload names $prefix/lib/gpurota/libgpurota.so: remove that line first, or each program complains"
+    die "$root/etc/ld.so.preload names $prefix/lib/gpurota/libgpurota.so: remove that line first," \
+      "or each program complains"
   fi
   [ -w "$list" ] || die "cannot write below $base: become the user who has installed gpurota there"
   stop_all
@@ -287,7 +308,8 @@ uninstall_all() {
   rm -f "$copy"
   say "gpurota is removed from $base."
   if [ "$task" = uninstall ] && is_root && has_data; then
-    say "Kept: $root/var/lib/gpurota and $root/etc/gpurota. ./install.sh --purge of the tarball removes them."
+    say "Kept: $root/var/lib/gpurota and $root/etc/gpurota." \
+      "./install.sh --purge of the tarball removes them."
   fi
 }
 

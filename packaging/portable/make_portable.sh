@@ -13,7 +13,8 @@ version=$(python3 -B "$here/tools/version.py")
 name=gpurota-$version-$machine
 export GPUROTA_SYSROOT=$build/sysroot
 # All files in the packages have this time, as in Debian's packages.
-SOURCE_DATE_EPOCH=$(date -u -d "$(sed -n 's/^ -- .*>  //p' "$here/debian/changelog" | head -n 1)" +%s)
+SOURCE_DATE_EPOCH=$(date -u -d "$(sed -n 's/^ -- .*>  //p' "$here/debian/changelog" |
+  head -n 1)" +%s)
 export SOURCE_DATE_EPOCH
 
 die() { printf 'portable: %s\n' "$*" >&2; exit 1; }

@@ -214,7 +214,8 @@ class Connection:
             data = self._socket.recv(65536)
         except socket.timeout:
             raise TimedOut("gpurotad did not answer in time: it may be starting, stopped, or "
-                           "waiting for its disk. Its log says more: journalctl -u gpurotad") from None
+                           "waiting for its disk. Its log says more: "
+                           "journalctl -u gpurotad") from None
         except ConnectionResetError:
             self._unread = True
             data = b""

@@ -19,7 +19,8 @@ from .client import ANSWER_TIMEOUT, Connection, call, sendable_command
 from .errors import Error, LeaseEnded, NoDaemon, NotFound, TimedOut, Unavailable
 from .process import Argument, Arguments, Process, Stream, TextOptions
 from .waiting import Granted, OnWait, obtain
-from .wishes import SizeLike, TimeLike, WhenLike, Wishes, check_amount, size_of, warning_of, whole_seconds_of
+from .wishes import (SizeLike, TimeLike, WhenLike, Wishes, check_amount, size_of, warning_of,
+                     whole_seconds_of)
 
 # The daemon's grace (5 s), and the time until the memory is free. `gpurota run` waits as long.
 END_TAKES = 10.0

@@ -101,7 +101,8 @@ class Spawner:
         except OSError as error:
             answer_once(channel, {"errno": error.errno, "filename": error.filename})
             return
-        except (ValueError, TypeError, subprocess.SubprocessError) as error:  # a NUL in a word, a '=' in a name
+        # A NUL in a word, or a '=' in a name.
+        except (ValueError, TypeError, subprocess.SubprocessError) as error:
             answer_once(channel, {"wrong": str(error)})
             return
         say(channel, {"pid": process.pid})

@@ -17,7 +17,8 @@ constexpr Program kProgram{
     "gpurota burn", "",
     R"(gpurota burn: keep GPUs busy and check their results, or only hold their memory
 
-usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE | --of-free PERCENT] [--for TIME] [--hold] [--json]
+usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE | --of-free PERCENT] [--for TIME])"
+    R"( [--hold] [--json]
        gpurota burn --self-test
 
   gpurota burn --for 10m              all GPUs, 88 % of their memory, ten minutes

@@ -51,7 +51,8 @@ TEST_F(ContainerNameTest, IsReadFromDockerWithRemappedUsers) {
 
 std::string listed(const std::string& id) {
   return R"([{"id":"other"},{"id":")" + id +
-         R"(","names":["web"],"metadata":"{\"image-name\":\"docker.io/library/alpine:3\",\"name\":\"web\"}"}])";
+         R"(","names":["web"],"metadata":)"
+         R"("{\"image-name\":\"docker.io/library/alpine:3\",\"name\":\"web\"}"}])";
 }
 
 TEST_F(ContainerNameTest, IsReadFromPodman) {

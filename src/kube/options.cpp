@@ -12,8 +12,10 @@ namespace {
 
 constexpr std::string_view kBefore = R"(Usage: gpurota-device-plugin [OPTION]...
 
-Offers the GPUs of this node to Kubernetes: whole, by their memory, and in turns. It asks gpurotad for the lease of
-each container before that starts, and ends it when the container is gone. It runs in the foreground, as root, and
+Offers the GPUs of this node to Kubernetes: whole, by their memory, and in turns. It asks )"
+                                     R"(gpurotad for the lease of
+each container before that starts, and ends it when the container is gone. It runs in the )"
+                                     R"(foreground, as root, and
 logs to stderr.
 
 )";
@@ -34,8 +36,7 @@ std::vector<Option> own_rows(Options& options, bool& events) {
              GPUROTA_ASSIGN_OR_RETURN(options.rules.turn_memory, parse_bytes(value));
              return {};
            },
-           "SIZE",
-           "memory of each while it has its turn (all that the memory units leave)"},
+           "SIZE", "memory of each while it has its turn (all that the memory units leave)"},
           {'\0', "--state-dir", &options.state_dir, "DIR",
            "state that outlives a restart (/var/lib/gpurota-kubernetes)"},
           {'\0', "--events", &events, "",

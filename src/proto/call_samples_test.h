@@ -12,7 +12,8 @@ const char* sample_text() {
 }
 template <>
 const char* sample_text<Acquire>() {
-  return R"({"request":{"gpus":2,"memory":{"bytes":8},"soft_limit":{"percent":50},"note":"n","command":["a"]}})";
+  return R"({"request":{"gpus":2,"memory":{"bytes":8},"soft_limit":{"percent":50},)"
+         R"("note":"n","command":["a"]}})";
 }
 template <>
 const char* sample_text<Start>() {
@@ -40,11 +41,13 @@ const char* sample_text<Update>() {
 }
 template <>
 const char* sample_text<Enqueue>() {
-  return R"({"ticket":"0af3","request":{"kind":"reservation","gpus":2,"seconds":1800,"take_over":true}})";
+  return R"({"ticket":"0af3","request":)"
+         R"({"kind":"reservation","gpus":2,"seconds":1800,"take_over":true}})";
 }
 template <>
 const char* sample_text<CheckRequest>() {
-  return R"({"uid":1000,"request":{"memory":{"bytes":8},"seconds":60,"swap":true,"priority":-10,"quantum":"5s"}})";
+  return R"({"uid":1000,"request":{"memory":{"bytes":8},"seconds":60,"swap":true,)"
+         R"("priority":-10,"quantum":"5s"}})";
 }
 template <>
 const char* sample_text<GetEnvironment>() {
@@ -76,7 +79,8 @@ const char* sample_text<SetGpus>() {
 }
 template <>
 const char* sample_text<AddFiller>() {
-  return R"({"name":"fold","command":["./fold"],"environment":[],"memory":{"percent":88},"gpu_ids":["1"],"idle_seconds":30})";
+  return R"({"name":"fold","command":["./fold"],"environment":[],"memory":{"percent":88},)"
+         R"("gpu_ids":["1"],"idle_seconds":30})";
 }
 template <>
 const char* sample_text<ControlFiller>() {
@@ -88,7 +92,8 @@ const char* sample_text<ReadFillerLog>() {
 }
 template <>
 const char* sample_text<AddJob>() {
-  return R"({"name":"web","command":["./a.out"],"options":["--memory","8G"],"environment":[{"name":"A","value":"b"}]})";
+  return R"({"name":"web","command":["./a.out"],"options":["--memory","8G"],)"
+         R"("environment":[{"name":"A","value":"b"}]})";
 }
 template <>
 const char* sample_text<ListJobItems>() {
@@ -118,7 +123,8 @@ const char* sample_text<ListTurns>() {
 }
 template <>
 const char* sample_text<AcquireForPod>() {
-  return R"({"allocation":"kube-1","token":"00112233445566778899aabbccddeeff","request":{"memory":{"bytes":8}},)"
+  return R"({"allocation":"kube-1","token":"00112233445566778899aabbccddeeff",)"
+         R"("request":{"memory":{"bytes":8}},)"
          R"("pod":{"namespace":"lab","name":"train","container":"main"}})";
 }
 template <>

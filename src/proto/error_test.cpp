@@ -62,8 +62,9 @@ TEST(WireError, AnErrorOfANewerDaemonStillSaysSomething) {
 }
 
 TEST(WireError, ErrorWithWrongTypesIsReadAsFarAsPossible) {
-  const auto answer = parse_reply<Status>(
-      R"({"error":"dev.gpurota.NoGpu","parameters":{"message":7,"free":"x","total":3,"wait_reason":{"code":1}}})");
+  const auto answer =
+      parse_reply<Status>(R"({"error":"dev.gpurota.NoGpu","parameters":)"
+                          R"({"message":7,"free":"x","total":3,"wait_reason":{"code":1}}})");
   ASSERT_FALSE(answer.has_value());
   EXPECT_EQ(answer.error().name, kNoGpu);
   EXPECT_EQ(answer.error().free, 0);

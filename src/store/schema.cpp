@@ -193,7 +193,7 @@ ALTER TABLE filler ADD COLUMN evicts INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE filler ADD COLUMN moved_out TEXT NOT NULL DEFAULT '';  -- UUIDs between commas
 )sql",
     R"sql(
-ALTER TABLE lease ADD COLUMN quantum_ms INTEGER;     -- null: as its GPUs; 0: from the cost of moving
+ALTER TABLE lease ADD COLUMN quantum_ms INTEGER;  -- null: as its GPUs; 0: from the cost of moving
 ALTER TABLE request ADD COLUMN quantum_ms INTEGER;
 )sql",
     R"sql(
@@ -205,21 +205,24 @@ ALTER TABLE gpu ADD COLUMN context_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE gpu ADD COLUMN context_driver BLOB NOT NULL DEFAULT x'';
 )sql",
     R"sql(
-ALTER TABLE lease_gpu ADD COLUMN highest_limit_bytes INTEGER NOT NULL DEFAULT 0;  -- 0: never lowered
+-- 0: never lowered
+ALTER TABLE lease_gpu ADD COLUMN highest_limit_bytes INTEGER NOT NULL DEFAULT 0;
 )sql",
     R"sql(
 CREATE INDEX usage_user ON usage (uid, until_ms);
 )sql",
     R"sql(
-ALTER TABLE usage ADD COLUMN merged INTEGER NOT NULL DEFAULT 0;  -- leases in this row; 0: it is of one
-ALTER TABLE usage ADD COLUMN merged_first INTEGER NOT NULL DEFAULT 0;  -- of these, those in no other row
+-- leases in this row; 0: it is of one
+ALTER TABLE usage ADD COLUMN merged INTEGER NOT NULL DEFAULT 0;
+-- of these, those in no other row
+ALTER TABLE usage ADD COLUMN merged_first INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX usage_lease ON usage (uid, lease);
 )sql",
     R"sql(
 ALTER TABLE request ADD COLUMN gpu_type BLOB NOT NULL DEFAULT x'';
 ALTER TABLE request ADD COLUMN min_memory_bytes INTEGER NOT NULL DEFAULT 0;  -- 0: any
 ALTER TABLE request ADD COLUMN min_cc INTEGER NOT NULL DEFAULT 0;            -- 0: any
-ALTER TABLE request ADD COLUMN near TEXT NOT NULL DEFAULT '';                -- UUIDs, a space between
+ALTER TABLE request ADD COLUMN near TEXT NOT NULL DEFAULT '';  -- UUIDs, a space between
 )sql",
     R"sql(
 ALTER TABLE lease ADD COLUMN name TEXT NOT NULL DEFAULT '';    -- what its owner calls it
@@ -230,26 +233,37 @@ ALTER TABLE request ADD COLUMN begins_ms INTEGER;               -- of a booking;
 ALTER TABLE request ADD COLUMN kept TEXT NOT NULL DEFAULT '';   -- for it: UUIDs, a space between
 )sql",
     R"sql(
-ALTER TABLE filler ADD COLUMN of_free INTEGER;   -- per cent of what is free then; null: see the memory
+-- per cent of what is free then; null: see the memory
+ALTER TABLE filler ADD COLUMN of_free INTEGER;
 ALTER TABLE request ADD COLUMN gpu_class BLOB NOT NULL DEFAULT x'';
-ALTER TABLE request ADD COLUMN among TEXT NOT NULL DEFAULT '';  -- GPUs of that class: UUIDs, a space between
+-- GPUs of that class: UUIDs, a space between
+ALTER TABLE request ADD COLUMN among TEXT NOT NULL DEFAULT '';
 )sql",
     R"sql(
-ALTER TABLE usage ADD COLUMN busy_ms INTEGER NOT NULL DEFAULT 0;  -- its programs computed for so long
+-- its programs computed for so long
+ALTER TABLE usage ADD COLUMN busy_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;  -- of gpu_ms: none of them did
 )sql",
     R"sql(
-ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';  -- a user's number and a control group on each line
+-- a user's number and a control group on each line
+ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';
 )sql",
     R"sql(
-ALTER TABLE request ADD COLUMN blocked_ms INTEGER NOT NULL DEFAULT 0;    -- plans of others have had it wait
-ALTER TABLE request ADD COLUMN protected_ms INTEGER NOT NULL DEFAULT 0;  -- its own plan has bound everybody
-ALTER TABLE request ADD COLUMN placed_ms INTEGER;                -- of a booking: when `kept` was chosen; null: since_ms
-ALTER TABLE request ADD COLUMN on_time INTEGER NOT NULL DEFAULT 0;  -- of a booking: others leave when it begins
-ALTER TABLE request ADD COLUMN used INTEGER NOT NULL DEFAULT 0;  -- of a booking: its owner has asked for it
-ALTER TABLE gpu ADD COLUMN kept_ms INTEGER NOT NULL DEFAULT 0;   -- while plans had somebody wait who would start there
-ALTER TABLE lease ADD COLUMN booking INTEGER;                    -- the number of the booking that it was; null: none
-ALTER TABLE lease ADD COLUMN unused_since_ms INTEGER;            -- of such a lease: when it began; null: it has been used
+-- plans of others have had it wait
+ALTER TABLE request ADD COLUMN blocked_ms INTEGER NOT NULL DEFAULT 0;
+-- its own plan has bound everybody
+ALTER TABLE request ADD COLUMN protected_ms INTEGER NOT NULL DEFAULT 0;
+-- of a booking: when `kept` was chosen; null: since_ms
+ALTER TABLE request ADD COLUMN placed_ms INTEGER;
+-- of a booking: others leave when it begins
+ALTER TABLE request ADD COLUMN on_time INTEGER NOT NULL DEFAULT 0;
+-- of a booking: its owner has asked for it
+ALTER TABLE request ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
+-- while plans had somebody wait who would start there
+ALTER TABLE gpu ADD COLUMN kept_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN booking INTEGER;  -- the number of the booking that it was; null: none
+-- of such a lease: when it began; null: it has been used
+ALTER TABLE lease ADD COLUMN unused_since_ms INTEGER;
 )sql",
     R"sql(
 CREATE TABLE past_booking (         -- one that has begun; outlives its lease by a week
@@ -260,15 +274,17 @@ CREATE TABLE past_booking (         -- one that has begun; outlives its lease by
   until_ms INTEGER NOT NULL,
   gpu_millionths INTEGER NOT NULL
 ) STRICT;
-ALTER TABLE lease ADD COLUMN warn_s INTEGER NOT NULL DEFAULT 0;       -- 0: its program is not warned
+ALTER TABLE lease ADD COLUMN warn_s INTEGER NOT NULL DEFAULT 0;  -- 0: its program is not warned
 ALTER TABLE lease ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE lease ADD COLUMN leaves_ms INTEGER;  -- when it has to leave for a booking; null: not known
+-- when it has to leave for a booking; null: not known
+ALTER TABLE lease ADD COLUMN leaves_ms INTEGER;
 ALTER TABLE lease ADD COLUMN warned INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE request ADD COLUMN warn_s INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE request ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
 )sql",
     R"sql(
-ALTER TABLE filler ADD COLUMN paused_by BLOB NOT NULL DEFAULT x'';  -- who, and why; empty: its owner
+-- who, and why; empty: its owner
+ALTER TABLE filler ADD COLUMN paused_by BLOB NOT NULL DEFAULT x'';
 )sql",
     R"sql(
 CREATE TABLE watch_age (           -- since when the watch has seen what it sees
@@ -283,8 +299,10 @@ CREATE TABLE watch_age (           -- since when the watch has seen what it sees
 ) STRICT;
 )sql",
     R"sql(
-ALTER TABLE gpu ADD COLUMN baseline_bytes INTEGER;                  -- normally used, and no process's; null: never measured
-ALTER TABLE gpu ADD COLUMN baseline_boot TEXT NOT NULL DEFAULT '';  -- the boot in which it was measured
+-- normally used, and no process's; null: never measured
+ALTER TABLE gpu ADD COLUMN baseline_bytes INTEGER;
+-- the boot in which it was measured
+ALTER TABLE gpu ADD COLUMN baseline_boot TEXT NOT NULL DEFAULT '';
 )sql",
     R"sql(
 CREATE TABLE job_item (            -- an item of an array that has begun, or is not to begin

@@ -46,7 +46,8 @@ teardown() {
 
 @test "a machine lives as long as a process left in the background" {
     # shellcheck disable=SC2016 # for the inner shell
-    "$GPUROTA_SIM" demo -- sh -c 'echo "$GPUROTA_SIM_DIR" >"$TMPDIR/dir"; mkfifo "$TMPDIR/end"; (read -r _ <"$TMPDIR/end") 3>&- &'
+    "$GPUROTA_SIM" demo -- sh -c 'echo "$GPUROTA_SIM_DIR" >"$TMPDIR/dir"; mkfifo "$TMPDIR/end";
+      (read -r _ <"$TMPDIR/end") 3>&- &'
     dir=$(cat "$scratch/dir")
     sleep 0.5
     [ -e "$dir/state" ]
@@ -125,7 +126,8 @@ teardown() {
     [ "$(count '' h100x8 | wc -l)" -eq 0 ]
     second=$("$GPUROTA_SIM" h100x2 -- "$DRIVER_PROGRAMS/driver_list" | sed -n 2p)
     [ "$(count "GPU-$(echo "$second" | cut -c5-12)" h100x2)" = "$second" ]
-    instance=$("$GPUROTA_SIM" h100-mig -- "$GPUROTA_SIM" show | grep -o 'MIG-[0-9a-f-]*' | sed -n 2p)
+    instance=$("$GPUROTA_SIM" h100-mig -- "$GPUROTA_SIM" show |
+        grep -o 'MIG-[0-9a-f-]*' | sed -n 2p)
     [ "$(count "$instance" h100-mig)" = "$instance" ]
 }
 
@@ -144,6 +146,7 @@ teardown() {
 
 @test "calls of functions that are not simulated are counted" {
     # shellcheck disable=SC2016 # for the inner shell
-    run "$GPUROTA_SIM" demo -- sh -c '"$DRIVER_PROGRAMS/driver_list" cuTexRefCreate >/dev/null; "$GPUROTA_SIM" --show-unsupported'
+    run "$GPUROTA_SIM" demo -- sh -c '"$DRIVER_PROGRAMS/driver_list" cuTexRefCreate >/dev/null;
+      "$GPUROTA_SIM" --show-unsupported'
     [ "$output" = "1 cuTexRefCreate" ]
 }

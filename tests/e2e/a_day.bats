@@ -55,7 +55,8 @@ make_accounts() {
   cat /etc/passwd >>passwd
   # shellcheck disable=SC2016 # for the inner shell
   in_background accounts unshare --mount sh \
-    -c 'mount --bind passwd /etc/passwd && mount --bind group /etc/group && echo ready && exec sleep infinity'
+    -c 'mount --bind passwd /etc/passwd && mount --bind group /etc/group && echo ready &&
+    exec sleep infinity'
   ACCOUNTS=$BACKGROUND_PID
   wait_until says accounts ready
 }

@@ -21,7 +21,10 @@ teardown() { end_test; }
   gpurota update L1 --until +3h >said
   grep -q '^updated L1 on GPU .*, until ' said
   local ends
-  ends=$(value '(__import__("datetime").datetime.fromisoformat(leases[0]["ends"].replace("Z", "+00:00")) - __import__("datetime").datetime.now(__import__("datetime").timezone.utc)).total_seconds() // 60')
+  ends=$(value '(__import__("datetime").datetime.fromisoformat(
+      leases[0]["ends"].replace("Z", "+00:00")) -
+    __import__("datetime").datetime.now(__import__("datetime").timezone.utc)
+    ).total_seconds() // 60')
   [ "${ends%.0}" -ge 178 ]
   run -2 gpurota update L1 --until soon
   [[ $output == *"--until: 'soon' is not a time to come"* ]]
@@ -43,8 +46,10 @@ teardown() { end_test; }
   wait_until holds 'leases and leases[0]["gpus"][0]["used_bytes"] > 1200 << 20'
   run -0 --separate-stderr gpurota update L1 --memory 1G
   [[ $output == "updated L1 on GPU 0 (1 GiB)"* ]]
+  local stays="What it holds stays until it is freed"
+  local back="; to go back: gpurota update L1 --memory 2G"
   # shellcheck disable=SC2154 # run sets it
-  [[ $stderr == *"L1 holds 1."*" GiB of GPU 0, more than its new limit of 1 GiB. What it holds stays until it is freed"*"; to go back: gpurota update L1 --memory 2G" ]]
+  [[ $stderr == *"L1 holds 1."*" GiB of GPU 0, more than its new limit of 1 GiB. $stays"*"$back" ]]
   run -0 --separate-stderr gpurota update L1 --memory 2G
   [ -z "$stderr" ]
 }

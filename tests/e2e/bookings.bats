@@ -29,7 +29,8 @@ serve_two_users() {
 
 @test "a booking is confirmed, shown, and becomes a reservation of its owner in time" {
   gpurota reserve --gpu-ids 1 --at +4s --for 1h --note course >said
-  grep -E '^booked R1: GPU 1 from .*[0-9]{2}:[0-9]{2} to .*[0-9]{2}:[0-9]{2}; to cancel it: gpurota cancel R1$' said
+  local time='[0-9]{2}:[0-9]{2}'
+  grep -E "^booked R1: GPU 1 from .*$time to .*$time; to cancel it: gpurota cancel R1$" said
   gpurota status | grep -E '^ *1 +free .*booked from [0-9:]+ by'
   gpurota status | grep -x '1 booking: gpurota calendar'
   gpurota calendar | grep -E 'R1 +course'
@@ -53,7 +54,8 @@ serve_two_users() {
   gpurota run --nonblock --timeout 1h59m -- true
   run -75 gpurota run --nonblock --timeout 3h -- true
   in_background waits gpurota run -- echo it ran
-  wait_until says waits "waiting as R2, position 1: GPU 0 is free until .*, then .*'s booking R1 begins; starts now with --timeout 1h59m"
+  local why="GPU 0 is free until .*, then .*'s booking R1 begins"
+  wait_until says waits "waiting as R2, position 1: $why; starts now with --timeout 1h59m"
   gpurota release R1
   wait "$BACKGROUND_PID"
   says waits 'it ran'

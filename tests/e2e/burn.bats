@@ -37,7 +37,8 @@ holds_something() { gpurota-sim show | grep -q "pid $1: "; }
 
 @test "the self-test finds the errors it makes" {
   gpurota burn --self-test --memory 16M --gpu-ids 0 --json >out
-  is 'd["ended"] == "self-test" and g["self_test"] and g["wrong_words"] == 1 and g["wrong_results"] > 0' out
+  is '(d["ended"] == "self-test" and g["self_test"] and g["wrong_words"] == 1 and
+    g["wrong_results"] > 0)' out
 }
 
 @test "all GPUs are burned at once if none is named" {

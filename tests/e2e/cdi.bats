@@ -12,7 +12,9 @@ setup() {
   chmod 755 "$SPECS"
   # podman has a /run of its own here, because podman 4.3 looks for specs only in /run/cdi.
   # shellcheck disable=SC2016
-  ENGINE=(unshare --mount sh -c 'mount -t tmpfs tmpfs /run && mkdir /run/cdi && mount --bind "$1" /run/cdi && shift && exec "$@"' sh "$SPECS" "${ENGINE[@]}")
+  ENGINE=(unshare --mount sh
+    -c 'mount -t tmpfs tmpfs /run && mkdir /run/cdi && mount --bind "$1" /run/cdi && shift &&
+    exec "$@"' sh "$SPECS" "${ENGINE[@]}")
   "${ENGINE[@]}" run "${INSIDE[@]}" true >tried 2>&1 ||
     skip "podman cannot run a container in a mount namespace here: $(tail -n 1 tried)"
 }

@@ -258,7 +258,8 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
   wait_until says holder holding
   completed() {
     # shellcheck disable=SC2016 # for the inner shell
-    bash --norc -c 'source "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _gpurota && printf "%s\n" "${COMPREPLY[@]}"' \
+    bash --norc -c 'source "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _gpurota &&
+      printf "%s\n" "${COMPREPLY[@]}"' \
       "$SHARE/bash-completion/completions/gpurota" "$@"
   }
   [ "$(completed gpurota relea)" = release ]
@@ -295,7 +296,8 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
 @test "bash completes machines and what can be changed of them" {
   completed() {
     # shellcheck disable=SC2016 # for the inner shell
-    bash --norc -c 'source "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _gpurota_sim && printf "%s\n" "${COMPREPLY[@]}"' \
+    bash --norc -c 'source "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _gpurota_sim &&
+      printf "%s\n" "${COMPREPLY[@]}"' \
       "$SHARE/bash-completion/completions/gpurota-sim" "$@"
   }
   [ "$(completed gpurota-sim li)" = list ]

@@ -39,7 +39,9 @@ sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
   kill -HUP "$DAEMON_PID"
   wait_until says gpurotad.log 'grace: 1s → 2s'
   printf 'grace = "3s"\n' >gpurota.toml
-  gpurota reload --json | json 'd["changes"] == [{"key": "grace", "before": "2s", "after": "3s", "takes_restart": False}] and d["warnings"] == []'
+  gpurota reload --json |
+    json 'd["changes"] == [{"key": "grace", "before": "2s", "after": "3s",
+      "takes_restart": False}] and d["warnings"] == []'
   gpurota reload --json | json 'd["changes"] == []'
   printf 'grace = "4s"\n' >gpurota.toml
   [ -z "$(gpurota reload --quiet)" ]
@@ -160,7 +162,8 @@ sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
   gpurota config show | grep -E '^turns.gpu.0.quantum +7s +gpurota set$'
   gpurota config show | grep -E '^limits.gpus +unlimited +default$'
   gpurota config show --json |
-    json 'd["file"].endswith("gpurota.toml") and any(s["key"] == "grace" and s["value"] == s["default_value"] == "5s" and s["source"] == "default" for s in d["settings"])'
+    json 'd["file"].endswith("gpurota.toml") and any(s["key"] == "grace" and
+      s["value"] == s["default_value"] == "5s" and s["source"] == "default" for s in d["settings"])'
   gpurota config show --changed --json |
     json '[s["key"] for s in d["settings"]] == ["turns.gpu.0.quantum"]'
   gpurota set --gpu-ids all --reset
@@ -200,7 +203,8 @@ sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
   [[ $output == *"only administrators see them"*"nothing would change" ]]
   chmod 600 gpurota.toml
   run -1 as 54001 gpurota config check
-  [[ $output == "$E2E_DIR/gpurota.toml: cannot open it: Permission denied: only its owner and administrators"* ]]
+  local denied="Permission denied: only its owner and administrators"
+  [[ $output == "$E2E_DIR/gpurota.toml: cannot open it: $denied"* ]]
   run -1 as 54001 gpurota config diff
   [[ $output == *"Permission denied"* ]]
   run -1 as 54001 gpurota reload
@@ -213,7 +217,8 @@ sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
   local own=gpurota.toml.d/50-setup.toml
   run -0 gpurota setup --yes --user-gpus 1 --automatic 2G
   [[ $output == *"limits.gpus: unlimited → 1"* ]]
-  [ "$(gpurota config show --json | python3 -c 'import json, sys; print({s["key"]: s["value"] for s in json.load(sys.stdin)["settings"]}["automatic.memory"])')" = 2G ]
+  [ "$(gpurota config show --json | python3 -c 'import json, sys; print({
+    s["key"]: s["value"] for s in json.load(sys.stdin)["settings"]}["automatic.memory"])')" = 2G ]
   gpurota setup --yes --longest 3d
   grep -q '^gpus = 1$' "$own"
   grep -q '^duration = "3d"$' "$own"

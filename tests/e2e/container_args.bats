@@ -16,7 +16,8 @@ token() { sed -n 's/^GPUROTA_TOKEN=//p' "$1"; }
   umask 022
   gpurota container-args web --env-file web.env >options
   [ "$(wc -l <options)" = 1 ]
-  grep -qF -- "--env-file $PWD/web.env --volume $GPUROTA_RUNTIME_DIR/container:$GPUROTA_RUNTIME_DIR/container:ro" options
+  local folder=$GPUROTA_RUNTIME_DIR/container
+  grep -qF -- "--env-file $PWD/web.env --volume $folder:$folder:ro" options
   grep -q '/etc/ld.so.preload:ro' options
   [ "$(stat -c %a web.env)" = 600 ]
   [ "$(token web.env | wc -c)" = 33 ]

@@ -113,7 +113,8 @@ services() {
   local service path
   echo "services:"
   for service in api batch; do
-    printf '  %s:\n    image: gpurota-e2e\n    network_mode: none\n    environment: [GPUROTA_SIM_DIR, LD_LIBRARY_PATH]\n' "$service"
+    printf '  %s:\n    image: gpurota-e2e\n    network_mode: none\n' "$service"
+    echo "    environment: [GPUROTA_SIM_DIR, LD_LIBRARY_PATH]"
     printf '    command: ["sh", "-c", "%s greedy 64 >/shared/%s"]\n    volumes:\n' "$PROGRAM" \
       "$service"
     for path in /usr:/usr:ro "${E2E_PREFIX%/stage}:${E2E_PREFIX%/stage}:ro" \

@@ -246,7 +246,8 @@ case_automatic() {
   in_background both started --env GPUROTA_MEMORY=2G "${INSIDE[@]}" \
     sh -c "\"$PROGRAM\" hold 100 & \"$PROGRAM\" hold 200 & wait"
   wait_until has_processes 2
-  holds 'len(leases) == 1 and leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30 and leases[0]["uid"] == 65534'
+  holds '(len(leases) == 1 and leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30 and
+    leases[0]["uid"] == 65534)'
   gpurota ps L1 | grep -E "$1 [0-9a-f]{12}.*gpu_program"
   # The lease belongs to the named account, whatever user is inside, and wherever the control group
   # is.
@@ -335,5 +336,6 @@ case_closed_group() {
 case_closed_group_and_own_file() {
   find_privileged
   refused engine run "${PRIVILEGED[@]}" --cgroup-parent "/$CLOSED" "${INSIDE[@]}" \
-    sh -c "mknod /tmp/own c $((16#$(stat -c %t /dev/fuse))) $((16#$(stat -c %T /dev/fuse))) && exec 3<>/tmp/own && echo opened"
+    sh -c "mknod /tmp/own c $((16#$(stat -c %t /dev/fuse))) $((16#$(stat -c %T /dev/fuse))) &&
+      exec 3<>/tmp/own && echo opened"
 }

@@ -277,7 +277,7 @@ refused() {
   [ "$(find prefix -type f)" = "$library" ]
 }
 
-@test "a program of ours that is not installed is named, with where it was looked for" {
+@test "a missing program of gpurota is named, with the places that were searched" {
   mkdir alone
   cp "$E2E_PREFIX/bin/gpurota" alone
   refused 1 'gpurota-burn.*is not installed' env PATH=/usr/bin:/bin alone/gpurota burn

@@ -34,13 +34,16 @@ has_used() { gpurota limits | grep -q '^fair share: root has used [1-9]'; }
   gpurota queue >said
   grep -q 'behind R2 of nobody, who has used less$' said
   gpurota explain R1 >said
-  grep -Eq '^  behind R2 of nobody, who has used less GPU time: nobody 0 s, you [0-9]+ s; what is 1 h old counts half$' said
+  local half='what is 1 h old counts half'
+  grep -Eq \
+    "^  behind R2 of nobody, who has used less GPU time: nobody 0 s, you [0-9]+ s; $half$" said
   gpurota explain R1 --json | python3 -c 'import json, sys
 request = json.load(sys.stdin)["requests"][0]
 assert request["fair_share"]["used_seconds"] > 0 and request["overdue"] is False, request
 assert (request["passed_by"]["request_id"] == "R2"
         and request["passed_by"]["fair_share"]["used_seconds"] == 0), request'
-  gpurota limits | grep -Eq '^fair share: root has used [0-9]+ s of GPU time; what is 1 h old counts half, and whoever has used less goes first$'
+  gpurota limits | grep -Eq \
+    "^fair share: root has used [0-9]+ s of GPU time; $half, and whoever has used less goes first$"
   kill_daemon
   start_daemon
   wait_until in_order nobody root
@@ -67,7 +70,8 @@ assert (request["passed_by"]["request_id"] == "R2"
 }
 
 @test "half_life, longest_wait and weights are checked" {
-  printf '[fair_share]\nenabled = 1\nhalf_live = "7d"\n[fair_share.user.root]\nweight = 0\n[fair_share.group.no-such]\nweight = 2\n' >bad.toml
+  printf '%s\n' '[fair_share]' 'enabled = 1' 'half_live = "7d"' '[fair_share.user.root]' \
+    'weight = 0' '[fair_share.group.no-such]' 'weight = 2' >bad.toml
   run -1 gpurota config check bad.toml
   [[ $output == *"fair_share.enabled: 1 is not a switch"* ]]
   [[ $output == *"did you mean fair_share.half_life?"* ]]

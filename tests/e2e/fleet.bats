@@ -56,7 +56,8 @@ assert eval(sys.argv[1]), m' "$1" 2>fleet.wrong
   start_web gpu2 --fleet-token token
   start_web gpu3 --fleet-token token --page none
   start_web web --fleet-token token --peer "gpu2=$(cat gpu2.url)" --peer "gpu3=$(cat gpu3.url)/"
-  wait_until fleet 'all(each["gpus"] == 2 and each["free"] == 2 and each["daemon_up"] for each in m.values()) and len(m) == 3'
+  wait_until fleet 'all(each["gpus"] == 2 and each["free"] == 2 and each["daemon_up"]
+    for each in m.values()) and len(m) == 3'
   gpurota reserve --gpu-ids 1 --note secret >/dev/null
   wait_until fleet \
     'all(each["free"] == 1 and each["full"] == 1 and each["leases"] == 1 for each in m.values())'
@@ -86,7 +87,8 @@ assert eval(sys.argv[1]), m' "$1" 2>fleet.wrong
   done
   start_web web --fleet-token token --page names --peer "names=$(cat names.url)" \
     --peer "totals=$(cat totals.url)"
-  wait_until fleet "m['names'].get('users') == ['$user'] and 'users' not in m['totals'] and m['totals']['leases'] == 1"
+  wait_until fleet "m['names'].get('users') == ['$user'] and 'users' not in m['totals'] and \
+    m['totals']['leases'] == 1"
   start_web quiet --fleet-token token --peer "names=$(cat names.url)"
   cp quiet.url web.url
   wait_until fleet "m['names']['leases'] == 1"
@@ -134,7 +136,8 @@ reason() { fleet "\"$2\" in m[\"$1\"][\"error\"]" || { cat fleet.wrong && return
     --peer "refuses=$(cat other.url)" --peer "tells_nothing=$(cat alone.url)")
   start_web web --fleet-token token "${peers[@]}"
   # Some of the peers send answers that look true.
-  wait_until fleet 'sorted(name for name, each in m.items() if each["state"] == "answers" and not each["here"]) == ["fair", "many", "script", "trap"]'
+  wait_until fleet 'sorted(name for name, each in m.items()
+    if each["state"] == "answers" and not each["here"]) == ["fair", "many", "script", "trap"]'
   for kind in mute drip; do reason $kind 'no answer within 3 s'; done
   for kind in flood endless head; do reason $kind 'it is too long'; done
   for kind in malformed nested zipped; do reason $kind 'it is not a JSON object'; done

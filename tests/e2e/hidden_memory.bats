@@ -16,7 +16,8 @@ calm() { gpurota-sim set gpu0.hidden=0 gpu0.hide_processes=0 release_delay_ms=0;
 # hidden EXPRESSION: whether the expression is true of h, the hidden memory on GPU 0 in MiB; h is
 # None if unknown.
 hidden() {
-  holds "(lambda h: $1)(gpus[0]['hidden_bytes'] if gpus[0]['hidden_bytes'] is None else gpus[0]['hidden_bytes'] >> 20)"
+  holds "(lambda h: $1)(gpus[0]['hidden_bytes'] if gpus[0]['hidden_bytes'] is None else \
+    gpus[0]['hidden_bytes'] >> 20)"
 }
 is_use() { finding "f['kind'] == 'unreserved_use' and f['gpu'] == 0 and f['process_count'] == 0"; }
 is_freeing() { holds 'gpus[0]["freeing"] is True'; }
@@ -41,7 +42,8 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
 
   wait_until is_use
   gpurota status | grep 'NO LEASE' | grep -qF 'no listed process'
-  holds 'gpus[0]["state"] == "unreserved_use" and gpus[0]["unreserved_bytes"] == gpus[0]["hidden_bytes"]'
+  holds '(gpus[0]["state"] == "unreserved_use" and
+    gpus[0]["unreserved_bytes"] == gpus[0]["hidden_bytes"])'
   event_is 'finding_begun.*by no listed process'
   run -75 gpurota run --gpu-ids 0 --nonblock -- true
   grep -qF 'in use without a lease' <<<"$output"

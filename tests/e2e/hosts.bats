@@ -74,10 +74,12 @@ sys.exit(0 if eval(sys.argv[2]) else 1)' "$@"; }
   grep -q '^user@gpu2 ' <<<"$output"
   [ "$stderr" = "gpurota: hangs: no answer within 5 s
 gpurota: refuses: cannot be reached: ssh: connect to host refuses port 22: Connection �[31mrefused
-gpurota: garbage: what it prints is not the JSON of gpurota: does its shell print something of its own, or is its gpurota older?
+gpurota: garbage: what it prints is not the JSON of gpurota: does its shell print something of its \
+own, or is its gpurota older?
 gpurota: bare: there is no gpurota on its PATH
 gpurota: older: there is no command 'status' (is its gpurota older?)
-gpurota: evil: what it prints is not the JSON of gpurota: does its shell print something of its own, or is its gpurota older?" ]
+gpurota: evil: what it prints is not the JSON of gpurota: does its shell print something of its \
+own, or is its gpurota older?" ]
   run -1 remote status --host refuses
 }
 
@@ -138,7 +140,8 @@ is_reported() {
   mkdir gone
   cd gone
   run -125 --separate-stderr remote run --host afar -- true
-  [[ $stderr = *"gpurota: cannot run in $E2E_DIR/gone on afar: there is no such folder for you; start in a folder that both machines have" ]]
+  local why="there is no such folder for you; start in a folder that both machines have"
+  [[ $stderr = *"gpurota: cannot run in $E2E_DIR/gone on afar: $why" ]]
   run -125 --separate-stderr remote run --host gpu1 -- true
   [[ $stderr = *"the current folder is gone"* ]]
   cd "$E2E_DIR"

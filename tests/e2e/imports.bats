@@ -49,7 +49,9 @@ let_go() {
   charged keeper $((4 * 200 + 128))
   charged maker 128
   cat keeper.err
-  [ "$(grep -c '^gpurota: L[0-9]* was refused 200 MiB of GPU memory of another process, which counts for both: more than is left of its 1 GiB' keeper.err)" = 1 ]
+  local refused='^gpurota: L[0-9]* was refused 200 MiB of GPU memory of another process, '
+  refused+='which counts for both: more than is left of its 1 GiB'
+  [ "$(grep -c "$refused" keeper.err)" = 1 ]
   # NVML's figure of the lease, with the imports in it, never exceeds the limit.
   wait_until holds 'max(g["used_bytes"] for l in leases for g in l["gpus"]) <= 2**30'
 }

@@ -173,12 +173,14 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   printf '#!/bin/sh\nsleep 600\n' > venv/serve
   chmod +x venv/serve
   PATH=$PWD/venv:$PATH run -1 gpurota job add web --memory 1G -- serve
-  [[ "$output" == *"no command 'serve' on the job's PATH (/usr/local/bin:/usr/bin:/bin); on yours it is $PWD/venv/serve: write that, or add --env PATH"* ]]
+  local own="on yours it is $PWD/venv/serve: write that, or add --env PATH"
+  [[ "$output" == *"no command 'serve' on the job's PATH (/usr/local/bin:/usr/bin:/bin); $own"* ]]
   run -1 gpurota job add web --memory 1G -- srve
   [[ "$output" == *"write its whole path, or set PATH and add --env PATH"* ]]
   run -1 gpurota job add web --memory 1G -- ./serve
   run -1 gpurota job add web --memory 1G --workdir nowhere -- true
-  [[ "$output" == *"cannot start in $PWD/nowhere: No such file or directory; name another folder with --workdir"* ]]
+  local missing="No such file or directory; name another folder with --workdir"
+  [[ "$output" == *"cannot start in $PWD/nowhere: $missing"* ]]
   run -1 gpurota filler add web -- srve
   [[ "$output" == *"on the filler's PATH"* ]]
   gpurota job list | grep -x 'no jobs'
@@ -188,7 +190,8 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   wait_until in_state relative running
   cp venv/serve venv/sleep
   PATH=$PWD/venv:$PATH run gpurota job add other --memory 1G -- sleep 600
-  [[ "$output" == *"the job runs "*"/bin/sleep; on your PATH 'sleep' is $PWD/venv/sleep: write that if you mean it"* ]]
+  local own="on your PATH 'sleep' is $PWD/venv/sleep: write that if you mean it"
+  [[ "$output" == *"the job runs "*"/bin/sleep; $own"* ]]
 }
 
 @test "job add prints the state of the new job" {

@@ -183,7 +183,10 @@ TOML
 has_lines() { [ "$(grep -c "$2" "$E2E_DIR/$1")" = "$3" ]; }
 
 @test "logs -f follows when the log is rotated, and ends with its job" {
-  add loud --memory 1G "${machine[@]}" -- sh -c 'echo begin; while [ ! -e go ]; do sleep 0.05; done; i=0; while [ $i -lt 12 ]; do yes "round $i 0123456789012345678901234567890123456789" | head -c 2000000; i=$((i + 1)); sleep 0.3; done; echo the-end; exec sleep 600'
+  local script='echo begin; while [ ! -e go ]; do sleep 0.05; done; i=0; while [ $i -lt 12 ]; do '
+  script+='yes "round $i 0123456789012345678901234567890123456789" | head -c 2000000; '
+  script+='i=$((i + 1)); sleep 0.3; done; echo the-end; exec sleep 600'
+  add loud --memory 1G "${machine[@]}" -- sh -c "$script"
   in_background followed gpurota job logs -f loud
   wait_until says followed begin
   touch go

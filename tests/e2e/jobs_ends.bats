@@ -103,7 +103,9 @@ PYTHON
 @test "a job's time limit ends the whole process tree, and the reason is kept" {
   echo 'grace = "300ms"' >>gpurota.toml
   gpurota reload
-  add timed --memory 1G --timeout 1s "${machine[@]}" -- sh -c '(trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done) & trap "" TERM; while :; do sleep 0.1; done'
+  local script='(trap "" TERM; echo "pid $$"; while :; do sleep 0.1; done) & trap "" TERM; '
+  script+='while :; do sleep 0.1; done'
+  add timed --memory 1G --timeout 1s "${machine[@]}" -- sh -c "$script"
   wait_until in_state timed failed
   job_is timed 'j["runs"][-1]["reason"] == "timeout"'
   wait_until no_leases
@@ -126,7 +128,8 @@ PYTHON
   wait_until job_is web 'j["lease_id"]'
   gpurota release "$(value 'leases[0]["lease_id"]')"
   wait_until in_state web stopped
-  job_is web 'j["runs"][-1]["reason"] == "lease-lost" and "released by '"$(id -un)"'" in j["runs"][-1]["detail"]'
+  job_is web '(j["runs"][-1]["reason"] == "lease-lost" and
+    "released by '"$(id -un)"'" in j["runs"][-1]["detail"])'
 }
 
 @test "under a reservation the job's time and the reservation's end are shown, also by the next daemon" {

@@ -16,7 +16,8 @@ model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
   [ "$(model_of L1)" = "$name" ]
   gpurota release L1
   gpurota reserve --min-memory "$(value "max(g['memory_bytes'] for g in gpus) >> 20")M"
-  [ "$(value "[g['memory_bytes'] == max(o['memory_bytes'] for o in gpus) for g in gpus if 'L2' in g['leases']][0]")" = True ]
+  [ "$(value "[g['memory_bytes'] == max(o['memory_bytes'] for o in gpus)
+    for g in gpus if 'L2' in g['leases']][0]")" = True ]
   run -125 gpurota run --gpu-type h9000 -- true
   [[ $output == *"of the kind asked for (h9000), this machine has 0: its GPUs are "* ]]
   run -125 gpurota run --min-cc 99.0 -- true
@@ -33,7 +34,8 @@ model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
   gpurota run --nonblock -- true
   kill_daemon
   start_daemon
-  wait_until eval '[ "$(gpurota queue --json | python3 -c "import json, sys; print(json.load(sys.stdin)[\"requests\"][0][\"gpu_type\"])")" = "$name" ]'
+  wait_until eval '[ "$(gpurota queue --json | python3 -c "import json, sys; print(
+    json.load(sys.stdin)[\"requests\"][0][\"gpu_type\"])")" = "$name" ]'
   gpurota release --all --yes
   wait "$BACKGROUND_PID"
 }
@@ -42,7 +44,8 @@ model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
   local name all
   name=$(value "gpus[-1]['name']")
   all=$(value "len([g for g in gpus if g['name'] == gpus[-1]['name']])")
-  printf '[gpu.class.last]\ntype = "%s"\n[gpu.class.first]\ngpus = [0]\n[gpu.class.none]\nmin_memory = "4T"\n' "$name" >gpurota.toml
+  printf '%s\n' '[gpu.class.last]' "type = \"$name\"" '[gpu.class.first]' 'gpus = [0]' \
+    '[gpu.class.none]' 'min_memory = "4T"' >gpurota.toml
   gpurota reload
   gpurota reserve --gpu-class last
   [ "$(model_of L1)" = "$name" ]

@@ -9,9 +9,10 @@ teardown() { end_test; }
 
 @test "processes that the command left running are ended, counted and reported" {
   gpurota run --memory 1G -- sh -c 'sleep 600 & sleep 600 & exit 3' 2>said || [ $? = 3 ]
-  [ "$(cat said)" = 'gpurota: 2 processes that the command left running were ended, as the lease ends with the command' ]
+  local left='that the command left running' with='as the lease ends with the command'
+  [ "$(cat said)" = "gpurota: 2 processes $left were ended, $with" ]
   gpurota run --memory 1G -- sh -c 'sleep 600 & true' 2>said
-  [ "$(cat said)" = 'gpurota: 1 process that the command left running was ended, as the lease ends with the command' ]
+  [ "$(cat said)" = "gpurota: 1 process $left was ended, $with" ]
   gpurota run --quiet --memory 1G -- sh -c 'sleep 600 & true' 2>said
   [ ! -s said ]
 }
@@ -27,10 +28,13 @@ teardown() { end_test; }
   command -v tmux || skip "needs tmux"
   export TMUX_TMPDIR=$E2E_DIR
   gpurota run --memory 1G -- tmux -L new new-session -d sleep 600 2>said
-  grep -E "^gpurota: [0-9]+ process(es)? that the command left running (was|were) ended, as the lease ends with tmux; write tmux new-session -d 'gpurota run … -- COMMAND'$" said
+  local ended='that the command left running (was|were) ended, as the lease ends with tmux'
+  local hint="write tmux new-session -d 'gpurota run … -- COMMAND'"
+  grep -E "^gpurota: [0-9]+ process(es)? $ended; $hint$" said
   tmux -L old new-session -d -s base sleep 600
   gpurota run --memory 1G -- tmux -L old new-session -d -s job sleep 600 2>said
-  grep "^gpurota: tmux hands its work to a server, which is not in the lease; write tmux new-session -d " said
+  local server='tmux hands its work to a server, which is not in the lease'
+  grep "^gpurota: $server; write tmux new-session -d " said
   tmux -L old kill-server
   # tmux -V starts no server, so it gets no hint.
   gpurota run --memory 1G -- tmux -V 2>said
@@ -66,7 +70,9 @@ END
 @test "a shell that outlives its reservation is notified once" {
   in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1s)"; read -r; echo "$GPUROTA_LEASE"' \
     'is over' >said
-  [ "$(grep -c '^gpurota: L1 is over: its time is over; if this shell still has its variables: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell$' said)" = 1 ]
+  local over='L1 is over: its time is over; if this shell still has its variables: '
+  over+='unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell'
+  [ "$(grep -c "^gpurota: $over$" said)" = 1 ]
   grep -x L1 said
   # A process watches the lease for the shell. The process ends with the shell, and the shell does
   # not wait for the process.
@@ -89,7 +95,9 @@ no_shell_watch() {
   wait_until holds 'leases[0]["state"] == "expired"'
   "$PROGRAM" info >out 2>said
   grep -q 'gpus=1' out
-  [ "$(cat said)" = 'gpurota: the time of L1 is over, so this program may be stopped when somebody needs the GPU; to keep it: gpurota update L1 --for 2h' ]
+  local over='the time of L1 is over, so this program may be stopped when somebody needs the GPU; '
+  over+='to keep it: gpurota update L1 --for 2h'
+  [ "$(cat said)" = "gpurota: $over" ]
   run -125 --separate-stderr gpurota run -- true
   # shellcheck disable=SC2154 # stderr is of bats
   [[ $stderr == *'the time of L1 is over'* ]]

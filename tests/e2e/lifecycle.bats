@@ -178,7 +178,8 @@ teardown() { end_test; }
 }
 
 @test "the command has the terminal" {
-  script -qec "gpurota run --memory 1G -- sh -c 'test -t 0 && test -t 1 && stty size >/dev/null && echo a terminal'" /dev/null >out </dev/null
+  script -qec "gpurota run --memory 1G -- sh -c 'test -t 0 && test -t 1 && stty size >/dev/null && \
+    echo a terminal'" /dev/null >out </dev/null
   grep 'a terminal' out
 }
 
@@ -187,7 +188,9 @@ teardown() { end_test; }
   mkfifo keys
   exec 4<>keys
   # A shell without job control makes its background programs ignore interrupts.
-  env --default-signal=INT script -qfec "gpurota run --memory 1G -- sh -c 'trap \"echo interrupted; exit 9\" INT; echo ready; while :; do sleep 0.05; done'" /dev/null <keys >session 2>&1 3>&- &
+  env --default-signal=INT script -qfec "gpurota run --memory 1G -- sh -c \
+    'trap \"echo interrupted; exit 9\" INT; echo ready; while :; do sleep 0.05; done'" \
+    /dev/null <keys >session 2>&1 3>&- &
   BACKGROUND+=("$!")
   wait_until says session ready
   printf '\003' >&4

@@ -27,7 +27,9 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   wait_until says greedy 'goes on with'
   grep 'refused at .*CUDA_ERROR_OUT_OF_MEMORY' "$E2E_DIR/greedy"
   # The reason, and the command that gives more memory, are printed once.
-  [ "$(grep -c '^gpurota: L1 was refused .* of GPU memory: more than is left of its 2 GiB (gpurota update L1 --memory SIZE)$' "$E2E_DIR/greedy")" = 1 ]
+  local refused='^gpurota: L1 was refused .* of GPU memory: more than is left of its 2 GiB '
+  refused+='(gpurota update L1 --memory SIZE)$'
+  [ "$(grep -c "$refused" "$E2E_DIR/greedy")" = 1 ]
   # NVML's figure, with contexts, comes near the limit but never exceeds it.
   wait_until holds 'leases[0]["gpus"][0]["used_bytes"] >= 0.9 * 2**31'
   holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**31'
@@ -47,7 +49,8 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   eval "$(gpurota reserve --memory 1G --for 1h)"
   gpurota release
   run "$PROGRAM" info
-  [[ "$output" == *'gpurota: lease L1 is over, or another user'*'unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell'* ]]
+  local hint='unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell'
+  [[ "$output" == *'gpurota: lease L1 is over, or another user'*"$hint"* ]]
 }
 
 @test "two programs on one GPU each get their share and do not disturb each other" {

@@ -82,7 +82,8 @@ gpurota_queue_has() { gpurota queue | grep -q "($1)"; }
   run -0 gpurota status
   printf '%s\n' '[run]' 'memory = "2X"' >config/gpurota/config.toml
   run -2 gpurota run -- true
-  [[ $output == *"not typed, but in $PWD/config/gpurota/config.toml: --memory 2X; --no-defaults leaves it out"* ]]
+  local file=$PWD/config/gpurota/config.toml
+  [[ $output == *"not typed, but in $file: --memory 2X; --no-defaults leaves it out"* ]]
   chmod 666 config/gpurota/config.toml
   run -2 gpurota run -- true
   [[ $output == *"others can write it"* ]]

@@ -16,7 +16,9 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   local outer
   for outer in '--gpu-ids 0' '--gpu-ids 0 --memory 1G' '--gpu-ids 0 --swap'; do
     # shellcheck disable=SC2086 # words
-    gpurota run --quiet $outer -- sh -c 'gpurota run -- sh -c "echo \$GPUROTA_LEASE; $0 info"; gpurota status --json' "$PROGRAM" >out 2>said
+    gpurota run --quiet $outer -- sh \
+      -c 'gpurota run -- sh -c "echo \$GPUROTA_LEASE; $0 info"; gpurota status --json' \
+      "$PROGRAM" >out 2>said
     grep -E '^gpurota: in L[0-9]+ on GPU 0 ' said
     [ "$(sed -n 1p out)" = "$(grep -oE 'L[0-9]+' said | head -n 1)" ]
     grep -q 'gpus=1' out
@@ -48,7 +50,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   for outer in '' '--memory 1G' '--swap'; do
     for inner in '' '--memory 512M' '--swap'; do
       # shellcheck disable=SC2086 # words
-      sh -c "eval \"\$(gpurota reserve --gpu-ids 0 $outer 2>/dev/null)\"; eval \"\$(gpurota reserve --gpu-ids 1 $inner 2>/dev/null)\"; $PROGRAM info" >out 2>said
+      sh -c "eval \"\$(gpurota reserve --gpu-ids 0 $outer 2>/dev/null)\"; \
+        eval \"\$(gpurota reserve --gpu-ids 1 $inner 2>/dev/null)\"; $PROGRAM info" >out 2>said
       grep -q 'gpus=1' out
       [ ! -s said ]
       gpurota release --all --quiet
@@ -128,7 +131,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   gpurota release --quiet
   wait_until no_leases
   run -125 --separate-stderr gpurota run -- true
-  [[ $stderr == *'gpurota: L1 is over: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell'* ]]
+  local hint='unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell'
+  [[ $stderr == *"gpurota: L1 is over: $hint"* ]]
   holds 'leases == []'
   gpurota run --quiet --memory 512M -- true
   run -125 --separate-stderr env GPUROTA_LEASE=pod gpurota run -- true
@@ -189,9 +193,11 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   wait_until holds \
     '[g["used_bytes"] >= 200 * 2**20 for l in leases for g in l["gpus"]] == [False, True]'
   in_background whole gpurota run --gpu-ids 0 --memory 1G -- sh \
-    -c 'true; gpurota reserve --short --gpu-ids 0 --memory 512M; gpurota run --lease L4 -- "$0" hold 100' "$PROGRAM"
+    -c 'true; gpurota reserve --short --gpu-ids 0 --memory 512M;
+    gpurota run --lease L4 -- "$0" hold 100' "$PROGRAM"
   wait_until says whole holding
-  wait_until holds 'sum(g["used_bytes"] >= 100 * 2**20 for l in leases if l["lease_id"] == "L4" for g in l["gpus"]) == 1'
+  wait_until holds 'sum(g["used_bytes"] >= 100 * 2**20
+    for l in leases if l["lease_id"] == "L4" for g in l["gpus"]) == 1'
 }
 
 @test "GPUs that the user has chosen, and that the lease does not have, are reported once" {

@@ -71,7 +71,9 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
     "setpriv --reuid 54001 --regid 54001 --clear-groups gpurota run --memory 2G -- sleep 100"
   wait_until holds 'len(leases) == 1 and leases[0]["state"] == "active"'
   gpurota update L1 --for 1h --memory 1G --reason $'main\ttenance'
-  wait_until says tty 'gpurota: L1 now ends at [0-9 :-]* and has at most 1 GiB of its GPU: root (administrator) changed its timeout and memory limit ("main.*tenance")'
+  local change='L1 now ends at [0-9 :-]* and has at most 1 GiB of its GPU: root (administrator) '
+  change+='changed its timeout and memory limit ("main.*tenance")'
+  wait_until says tty "gpurota: $change"
   as 54001 gpurota update L1 --for 2h --note mine --reason 'of my own'
   gpurota release L1 --reason 'new fan'
   wait_until says tty \
@@ -98,12 +100,15 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   in_background holder as 54001 gpurota run --gpus 2 -- sleep 100
   wait_until holds 'len(leases) == 1 and leases[0]["state"] == "active"'
   gpurota update L1 --for 1h --reason maintenance
-  wait_until told 'n["what"] == "changed" and n["lease"] == "L1" and n["uid"] == 54001 and n["gpus"] == ["0", "1"]'
-  told 'n["by"] == "root" and n["reason"] == "maintenance" and "changed its timeout" in n["text"] and n["at"].endswith("Z")'
+  wait_until told '(n["what"] == "changed" and n["lease"] == "L1" and n["uid"] == 54001 and
+    n["gpus"] == ["0", "1"])'
+  told '(n["by"] == "root" and n["reason"] == "maintenance" and
+    "changed its timeout" in n["text"] and n["at"].endswith("Z"))'
   grep -qx 65534 out/about
   lacks 'GPUROTA' out/about
   gpurota release L1
-  wait_until told 'n["what"] == "released" and n["text"] == "L1 was released by root (administrator)" and n["reason"] is None'
+  wait_until told '(n["what"] == "released" and
+    n["text"] == "L1 was released by root (administrator)" and n["reason"] is None)'
   lines_of told 2
 }
 
@@ -120,10 +125,12 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   wait_until says waiter waiting
   gpurota cancel R1 --reason 'not today'
   wait_until says waiter 'cancelled by root (administrator): "not today"'
-  wait_until told 'n["what"] == "request_cancelled" and n["uid"] == 54001 and "R1 was cancelled by root" in n["text"]'
+  wait_until told '(n["what"] == "request_cancelled" and n["uid"] == 54001 and
+    "R1 was cancelled by root" in n["text"])'
   gpurota release L1
   gpurota job add web -- sh -c 'exit 3'
-  wait_until told 'n["what"] == "job_failed" and n["uid"] == 0 and "your job web has failed: exit status 3" in n["text"]'
+  wait_until told '(n["what"] == "job_failed" and n["uid"] == 0 and
+    "your job web has failed: exit status 3" in n["text"])'
   gpurota job add first -- sh -c 'while [ ! -e go ]; do sleep 0.05; done'
   gpurota job add second --after-success first -- sh -c 'exit 4'
   gpurota job add third --after-success second -- true
@@ -143,13 +150,16 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   as_nobody gpurota job add web --memory 1G -- sleep 600
   wait_until holds 'len(leases) == 1 and leases[0]["kind"] == "job"'
   gpurota job update web --user nobody --restart always --reason 'as agreed'
-  wait_until told 'n["what"] == "changed" and n["uid"] == 65534 and n["text"] == "root (administrator) changed the restart policy of your job web: \"as agreed\""'
+  wait_until told '(n["what"] == "changed" and n["uid"] == 65534 and n["text"] ==
+    "root (administrator) changed the restart policy of your job web: \"as agreed\"")'
   gpurota job update web --user nobody --memory 2G --reason grown
   wait_until told 'n["lease"] == "L1" and "changed its memory limit (\"grown\")" in n["text"]'
   gpurota job stop web --user nobody --reason 'new fan'
-  wait_until told 'n["what"] == "released" and n["by"] == "root" and n["reason"] == "new fan" and n["text"] == "root (administrator) stopped your job web: \"new fan\""'
+  wait_until told '(n["what"] == "released" and n["by"] == "root" and n["reason"] == "new fan" and
+    n["text"] == "root (administrator) stopped your job web: \"new fan\"")'
   wait_until no_leases
-  event_is 'job_changed .*nobody .*root (administrator) stopped a job of nobody: "new fan" | web: sleep 600'
+  local change='root (administrator) stopped a job of nobody: "new fan"'
+  event_is "job_changed .*nobody .*$change | web: sleep 600"
   event_is 'lease_ending .*L1 ends: its job was stopped by root (administrator): "new fan"'
   wait_until shows_of_web '^state *stopped: by root (administrator): "new fan"'
   shows_of_web '^run .*: stopped: by root (administrator): "new fan"'
@@ -157,7 +167,8 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   wait_until told 'n["text"] == "root (administrator) removed your job web" and n["reason"] is None'
   as_nobody gpurota filler add fold --memory 1G -- sleep 600
   gpurota filler pause fold --user nobody --reason noise
-  wait_until told 'n["what"] == "changed" and n["text"] == "root (administrator) paused your filler fold: \"noise\""'
+  wait_until told '(n["what"] == "changed" and
+    n["text"] == "root (administrator) paused your filler fold: \"noise\"")'
   # The reason stays when the filler is paused again, and after a restart of the daemon.
   as_nobody gpurota filler pause fold
   stop_daemon
@@ -204,8 +215,10 @@ queued() { [ "$(gpurota queue --json | grep -c request_id)" -gt 0 ]; }
   wait_until holds 'len(leases) == 1'
   in_background stranger env -u GPUROTA_RUNTIME_DIR "$PROGRAM" hold 1500
   STRANGER=$BACKGROUND_PID
-  wait_until told "n['uid'] == 0 and n['text'].startswith('your process $STRANGER uses GPU 0, which 54001 has (L1): please stop it')"
-  wait_until told "n['uid'] == 54001 and n['lease'] == 'L1' and n['text'].startswith('root uses GPU 0, which is yours (L1)')"
+  wait_until told "n['uid'] == 0 and n['text'].startswith(
+    'your process $STRANGER uses GPU 0, which 54001 has (L1): please stop it')"
+  wait_until told "n['uid'] == 54001 and n['lease'] == 'L1' and n['text'].startswith(
+    'root uses GPU 0, which is yours (L1)')"
   wait_until says holder 'root uses GPU 0, which is yours (L1)'
   lacks "$STRANGER" holder
   gpurota release --all-users --yes
@@ -356,7 +369,8 @@ END
   start_daemon
   configure '[notify]' 'command = ["notify-user"]'
   run -1 gpurota reload
-  [[ $output == *"gpurota.toml:2: notify.command: a list is not a command: write a program by its absolute path"* ]]
+  local wrong='a list is not a command: write a program by its absolute path'
+  [[ $output == *"gpurota.toml:2: notify.command: $wrong"* ]]
   configure '[notify]' 'events = ["nonsense"]'
   run -1 gpurota reload
   [[ $output == *"there is no event 'nonsense': write some of"* ]]

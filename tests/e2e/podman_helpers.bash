@@ -67,7 +67,8 @@ have_rootless_podman() {
   chown -R nobody: image podman home xdg shared
   chmod 700 xdg
   # shellcheck disable=SC2016
-  local alone='cd "$0" && mount --bind subuid /etc/subuid && mount --bind subgid /etc/subgid && exec "$@"'
+  local alone='cd "$0" && mount --bind subuid /etc/subuid && mount --bind subgid /etc/subgid &&
+    exec "$@"'
   AS_USER=(unshare --mount sh -c "$alone" "$E2E_DIR" setpriv --reuid 65534 --regid 65534 \
     --clear-groups
     env "HOME=$E2E_DIR/home" "XDG_RUNTIME_DIR=$E2E_DIR/xdg")

@@ -25,7 +25,8 @@ END
   mkfifo go
   wait_until says one 'goes on with'
   grep -E '^refused at (8|9)[0-9]+ MiB: CUDA_ERROR_OUT_OF_MEMORY' one
-  holds "leases[0]['kind'] == 'run' and leases[0]['note'] == 'from python' and leases[0]['gpus'][0]['limit_bytes'] == 2**30"
+  holds "leases[0]['kind'] == 'run' and leases[0]['note'] == 'from python' and \
+    leases[0]['gpus'][0]['limit_bytes'] == 2**30"
   gpurota ps L1 | grep -q 'greedy 32'
   gpurota release L1
   echo >go

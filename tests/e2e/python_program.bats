@@ -92,7 +92,8 @@ END
 @test "without a daemon the error has the remedy" {
   stop_daemon
   run -1 python3 -c 'import gpurota; gpurota.lease(memory="1G")'
-  [[ $output == *"NoDaemon: no gpurotad is running at $E2E_DIR/run/control.sock: start 'gpurotad --runtime-dir"* ]]
+  local missing="no gpurotad is running at $E2E_DIR/run/control.sock"
+  [[ $output == *"NoDaemon: $missing: start 'gpurotad --runtime-dir"* ]]
 }
 
 @test "another user's lease cannot be ended or changed" {
@@ -137,7 +138,8 @@ subprocess.run([word.replace("{connection_file}", "c.json") for word in words],
   # shellcheck disable=SC2016 # for the script
   printf '#!/bin/sh\nexec "$PROGRAM" compute 64 1\n' >simulate
   chmod +x simulate
-  awk '/^```python$/ { file = "example" ++n ".py"; next } /^```$/ { file = ""; next } file { print >file }' \
+  awk '/^```python$/ { file = "example" ++n ".py"; next } /^```$/ { file = ""; next }
+    file { print >file }' \
     "$BATS_TEST_DIRNAME/../../docs/python.md"
   local example count=0
   for example in example*.py; do

@@ -127,7 +127,8 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   in_background waits gpurota run --as anna -- true
   wait_until waiting 1
   gpurota queue >table
-  grep -E "1 +R1 +$(id -un) \(anna\) +1 .*waits for GPU [01]: .* reservation \(L1\) ends at [0-9 A-Za-z]*:[0-9]{2}" table
+  local ends='reservation \(L1\) ends at [0-9 A-Za-z]*:[0-9]{2}'
+  grep -E "1 +R1 +$(id -un) \(anna\) +1 .*waits for GPU [01]: .* $ends" table
   gpurota explain R1 | grep 'at the latest'
   gpurota explain | grep 'R1, position 1'
   gpurota explain L1 | grep "R1 of .* waits for it"
@@ -198,7 +199,8 @@ END
   wait_until says waits "waiting as R1, position 1: $why; starts now without --gpu-ids$"
   gpurota queue | grep -qF "$why; starts now without --gpu-ids"
   gpurota explain R1 | grep -qxF "R1, position 1: $why"
-  local behind='waits for GPU 1: R1 of .* gets it first, when L1 ends at .*; starts now without --gpu-ids'
+  local behind='waits for GPU 1: R1 of .* gets it first, when L1 ends at .*; '
+  behind+='starts now without --gpu-ids'
   gpurota job show later | grep -qE "^state .*: $behind$"
   gpurota job list | grep -qE "$behind"
   gpurota job remove later --force
@@ -261,7 +263,8 @@ END
   printf 'grace = "1s"\n' >gpurota.toml
   gpurota reload
   in_background tree gpurota run --timeout 1s -- sh -c \
-    'trap "" TERM; setsid sh -c '"'"'trap "" TERM; echo child $$; while :; do sleep 1; done'"'"' & while :; do sleep 1; done'
+    'trap "" TERM; setsid sh -c '"'"'trap "" TERM; echo child $$; while :; do sleep 1; done'"'"' &
+    while :; do sleep 1; done'
   local pid=$BACKGROUND_PID
   wait_until says tree child
   ends_with 124 "$pid"

@@ -17,7 +17,8 @@ one_try() { "$@" "$PROGRAM" info >out 2>err || true; }
 
 @test "a refusal on a GPU that the program has chosen itself is explained" {
   one_try gpurota run --gpu-ids 1 --memory 2G -- env CUDA_VISIBLE_DEVICES=0
-  told_once err 'has no part of the GPU that this program has chosen.*leave CUDA_VISIBLE_DEVICES as gpurota sets it'
+  local hint='leave CUDA_VISIBLE_DEVICES as gpurota sets it'
+  told_once err "has no part of the GPU that this program has chosen.*$hint"
 }
 
 @test "in turns, a refusal on a GPU that the program has chosen itself is explained" {

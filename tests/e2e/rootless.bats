@@ -48,7 +48,8 @@ teardown() {
   automatic_options
   in_background both started --user 4711 --env GPUROTA_MEMORY=2G "${INSIDE[@]}" "$PROGRAM" hold 100
   wait_until says both holding
-  holds 'len(leases) == 1 and leases[0]["uid"] == 65534 and leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30'
+  holds '(len(leases) == 1 and leases[0]["uid"] == 65534 and
+    leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30)'
   run ! setpriv --reuid 65533 --regid 65533 --clear-groups gpurota release L1
   as_nobody gpurota release L1
   wait_until all_have_ended

@@ -49,7 +49,8 @@ rights() {
 is_now() { [ "$(who)" = "$1" ]; }
 closed='root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidiactl'
 opened='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia1 nvidiactl | other: nvidiactl'
-all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other: nvidia0 nvidia1 nvidiactl'
+all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | '
+all+='other: nvidia0 nvidia1 nvidiactl'
 
 @test "off, no device file is touched" {
   rights >before
@@ -182,7 +183,9 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
 # all the time. NAME gets a line for each round, and one for each file that was refused.
 opener() {
   in_background "$1" "${@:2}" sh -c 'exec 3<>machine/dev/nvidia0 4<>machine/dev/nvidia1
-    while :; do for file in nvidia0 nvidia1; do (: <>"machine/dev/$file") 2>/dev/null || echo "refused $file"; done; echo round; sleep 0.01; done'
+    while :; do for file in nvidia0 nvidia1; do
+        (: <>"machine/dev/$file") 2>/dev/null || echo "refused $file"; done;
+      echo round; sleep 0.01; done'
 }
 rounds() { grep -c round "$1"; }
 # more_rounds NAME: waits until the opener has done more rounds.
@@ -348,7 +351,8 @@ fences_hold() {
   as_nobody gpurota reserve --gpu-ids 1 --memory 64M --for 1h
   # shellcheck disable=SC2016 # the inner shell's
   in_background asker "${NOBODY[@]}" gpurota run --quiet --gpu-ids 0:1 --memory 64M -- sh -c '
-    while sleep 0.05; do { : <"$1"; } 2>&1 | sed "s/.*: //" >heard.new; mv heard.new heard; done' sh "$E2E_DIR/machine/dev/nvidia1"
+    while sleep 0.05; do { : <"$1"; } 2>&1 | sed "s/.*: //" >heard.new; mv heard.new heard; done' \
+    sh "$E2E_DIR/machine/dev/nvidia1"
   chmod 777 .
   wait_until says heard .
   fences_hold

@@ -89,7 +89,8 @@ stranger() { # stranger FILE MIB
   configure '[watch]' 'over_limit = "stop"' 'stop_grace = "1s"'
   start_daemon
   in_background lease gpurota run --gpu-ids 0 --memory 1G -- sh -c \
-    "'$PROGRAM' hold 100 & until grep -q holding lease; do sleep 0.02; done; env -u LD_PRELOAD '$PROGRAM' hold 1500 & wait"
+    "'$PROGRAM' hold 100 & until grep -q holding lease; do sleep 0.02; done; \
+    env -u LD_PRELOAD '$PROGRAM' hold 1500 & wait"
   wait_until event_is "finding_begun.*over_limit\|finding_begun.*its limit is 1 GiB"
   wait_until event_is process_stopped
   # The program that keeps to its limit continues.
@@ -193,7 +194,8 @@ assert lines[0]["operation"] == "x"' "state/audit/$UID.jsonl"
   in_background holder gpurota run --gpu-ids 0 --note thesis -- "$PROGRAM" hold 1000
   wait_until says holder holding
   hours() {
-    gpurota report --json | python3 -c 'import json,sys; sys.exit(0 if any(r["gpu_seconds"] >= '"$1"' for r in json.load(sys.stdin)["rows"]) else 1)'
+    gpurota report --json | python3 -c 'import json,sys; sys.exit(0 if any(
+      r["gpu_seconds"] >= '"$1"' for r in json.load(sys.stdin)["rows"]) else 1)'
   }
   wait_until hours 1
   kill_daemon

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # gpurota-web: metrics for Prometheus, health, and no answers for other sites.
 
-# shellcheck disable=SC2030,SC2031,SC2094 # each case is a process of its own; promtool reads its input
+# Each case is a process of its own, and promtool reads its input.
+# shellcheck disable=SC2030,SC2031,SC2094
 load helpers
 
 setup() {
@@ -68,8 +69,8 @@ tenant_is_back() { gpurota ps --json | grep -q '"tenant": *true'; }
 
 @test "a real Prometheus scrapes them" {
   command -v prometheus >/dev/null || skip "prometheus is not installed"
-  printf 'global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: gpurota\n  static_configs: [{targets: ["%s"]}]\n' \
-    "${URL#http://}" >prometheus.yml
+  printf '%s\n' 'global: {scrape_interval: 1s}' 'scrape_configs:' '- job_name: gpurota' \
+    "  static_configs: [{targets: [\"${URL#http://}\"]}]" >prometheus.yml
   local port
   port=$(python3 -c '
 import socket

@@ -197,13 +197,13 @@ sys.exit(not (items["failed"] == 1 and items["running"] == 2))'
 
 @test "the page says that the daemon is gone, and continues by itself" {
   start_web
-  in_background looking browse restart
-  wait_until says looking '^live'
+  in_background watching_page browse restart
+  wait_until says watching_page '^live'
   local before=$SECONDS
   kill_daemon
-  wait_until says looking '^gone: gpurotad does not answer'
+  wait_until says watching_page '^gone: gpurotad does not answer'
   ((SECONDS - before <= 10))
   start_daemon
-  wait_until says looking '^back'
+  wait_until says watching_page '^back'
   ends_with 0 "$BACKGROUND_PID"
 }

@@ -48,7 +48,8 @@ needs_page() {
   for path in / /page.js /page.css /icon.svg; do
     ask $path 'Accept-Encoding: gzip' >answer
     [ "$(head -n 1 answer)" = 200 ]
-    grep -q "^Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; .*frame-ancestors 'none'$" answer
+    local policy="default-src 'none'; script-src 'self'; style-src 'self'; .*frame-ancestors 'none'"
+    grep -q "^Content-Security-Policy: $policy$" answer
     grep -q '^X-Content-Type-Options: nosniff$' answer
     grep -q '^Referrer-Policy: no-referrer$' answer
     sed '/^$/q' answer >headers

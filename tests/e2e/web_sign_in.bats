@@ -316,9 +316,12 @@ END
   start_web
   sign_in jar
   local method
+  local parameters='{"name": "x", "command": ["true"], "options": [], "environment": [], '
+  parameters+='"lease_id": "L1", "pid": 1, "ticket": "x", "request": {}, "gpu_ids": [], '
+  parameters+='"secret": "x", "url": "http://x/"}'
   for method in AddJob AddFiller Start GetEnvironment Enqueue Hold ExportJobs SetGpus Reload \
     MakeWebLink SignIn ServeWeb; do
-    call jar $method '{"name": "x", "command": ["true"], "options": [], "environment": [], "lease_id": "L1", "pid": 1, "ticket": "x", "request": {}, "gpu_ids": [], "secret": "x", "url": "http://x/"}'
+    call jar $method "$parameters"
     status_is 403
   done
   call jar Nonsense '{}'

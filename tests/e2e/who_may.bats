@@ -27,7 +27,8 @@ teardown() { end_test; }
 }
 
 @test "limits shows allowance, use and the source of the rule; those of others to administrators only" {
-  printf '[limits]\ngpus = 3\nhours = 100\nduration = "12h"\n[limits.user.65534]\nmemory = "5G"\n[limits.group.%s]\ngpus = 4\n' "$(id -gn)" >gpurota.toml
+  printf '%s\n' '[limits]' 'gpus = 3' 'hours = 100' 'duration = "12h"' '[limits.user.65534]' \
+    'memory = "5G"' "[limits.group.$(id -gn)]" 'gpus = 4' >gpurota.toml
   start_daemon
   gpurota reserve --gpu-ids 0 --memory 1G --for 30m
   gpurota limits >said

@@ -28,7 +28,9 @@ sys.exit(0 if eval(sys.argv[1], {"j": json.load(sys.stdin)}) else 1)' "$1"
   lacks ' L[23] ' shown
   json_is '[l["lease_id"] for l in j["leases"]] == ["L2", "L3"] and len(j["gpus"]) == 2' gpurota \
     status --me --json
-  json_is '[l["lease_id"] for l in j["leases"]] == ["L1"] and [g["index"] for g in j["gpus"]] == [0]' gpurota status --user nobody --json
+  json_is '([l["lease_id"] for l in j["leases"]] == ["L1"] and
+    [g["index"] for g in j["gpus"]] == [0])' \
+    gpurota status --user nobody --json
   [ "$(gpurota status --user nobody --format lease --no-titles | head -n 1)" = L1 ]
   [ "$(gpurota status --user daemon)" = 'daemon has no GPU' ]
   run -1 gpurota status --user no-such-user

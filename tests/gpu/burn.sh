@@ -19,7 +19,8 @@ verdict() { # checks the JSON of NAME
   if [ "$2" = 0 ] && [ "$good" = True ]; then
     echo "ok   burn_$1: $(json "$1" "$4")"
   else
-    echo "FAIL burn_$1: exit $2, $(tail -n 1 "$results/$1.json" "$results/$1.err" | cut -c1-600 | tr '\n' ' ')"
+    echo "FAIL burn_$1: exit $2, $(tail -n 1 "$results/$1.json" "$results/$1.err" |
+      cut -c1-600 | tr '\n' ' ')"
     failed=$((failed + 1))
   fi
 }
@@ -32,11 +33,15 @@ one() { # one NAME EXPRESSION FIGURES COMMAND…
 used_mib() { nvidia-smi -i 0 --query-gpu=memory.used --format=csv,noheader,nounits; }
 seconds() { date +%s.%N; }
 since() { awk "BEGIN {printf \"%.3f\", $(seconds) - $1}"; }
-FIGURES="f\"{g['held_bytes'] / 2**30:.1f} GiB, {g['checked_bytes_per_second'] / 2**30:.0f} GiB/s checked, {g['flops'] / 1e12:.1f} TFLOP/s, {g['temperature_c']} C, {g['power_watts']} W\""
+FIGURES="f\"{g['held_bytes'] / 2**30:.1f} GiB, "
+FIGURES+="{g['checked_bytes_per_second'] / 2**30:.0f} GiB/s checked, "
+FIGURES+="{g['flops'] / 1e12:.1f} TFLOP/s, {g['temperature_c']} C, {g['power_watts']} W\""
 
-one selftest "g['self_test']" "f\"{g['wrong_words']} word and {g['wrong_results']} results found\"" \
+one selftest "g['self_test']" \
+  "f\"{g['wrong_words']} word and {g['wrong_results']} results found\"" \
   "$burn" -i 0 --self-test --memory 8G --json
-one compute "d['errors'] == 0 and g['flops'] > 1e12 and g['held_bytes'] == 16 << 30 and g['checked_bytes'] > 32 << 30" "$FIGURES" \
+one compute "d['errors'] == 0 and g['flops'] > 1e12 and g['held_bytes'] == 16 << 30 and \
+  g['checked_bytes'] > 32 << 30" "$FIGURES" \
   "$burn" -i 0 --memory 16G --for 15s --json
 one full "d['errors'] == 0 and g['checked_bytes'] >= g['held_bytes'] >= 0.87 * g['target_bytes']" \
   "$FIGURES" \
@@ -56,7 +61,8 @@ for mode in --json --hold; do
   wait "$pid" || code=$?
   ended=$(since "$begun")
   for _ in $(seq 200); do [ "$(used_mib)" -lt 1000 ] && break; sleep 0.02; done
-  echo "     burn_term ($mode): $held MiB held; ended ${ended} s after SIGTERM, memory back after $(since "$begun") s"
+  echo "     burn_term ($mode): $held MiB held; ended ${ended} s after SIGTERM," \
+    "memory back after $(since "$begun") s"
   verdict term "$code" "d['ended'] == 'signal' and d['errors'] == 0" "'ended cleanly'"
 done
 

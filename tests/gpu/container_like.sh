@@ -30,12 +30,16 @@ exec unshare --mount --pid --fork --propagation private bash -c '
   set -eu
   mount --rbind "$root" "$work"
   mount -t tmpfs -o mode=755,dev tmpfs "$work/dev"
-  mkdir "$work/dev/etc" && cp -a "$root/etc/." "$work/dev/etc" && mount --bind "$work/dev/etc" "$work/etc"
+  mkdir "$work/dev/etc" && cp -a "$root/etc/." "$work/dev/etc" &&
+    mount --bind "$work/dev/etc" "$work/etc"
   for node in null zero full random urandom tty; do
-    touch "$work/dev/$node" && mount --bind "/dev/$node" "$work/dev/$node" 2>/dev/null || mknod -m 666 "$work/dev/$node" c $(stat -c "0x%t 0x%T" "/dev/$node")
+    touch "$work/dev/$node" && mount --bind "/dev/$node" "$work/dev/$node" 2>/dev/null ||
+      mknod -m 666 "$work/dev/$node" c $(stat -c "0x%t 0x%T" "/dev/$node")
   done
   mkdir -m 1777 "$work/dev/shm" && ln -s /proc/self/fd "$work/dev/fd"
-  for device in $devices_text; do [ -e "$work$device" ] || mknod -m 666 "$work$device" c $(stat -c "0x%t 0x%T" "$device"); done
+  for device in $devices_text; do
+    [ -e "$work$device" ] || mknod -m 666 "$work$device" c $(stat -c "0x%t 0x%T" "$device")
+  done
   for entry in $mounts_text; do
     from=${entry%%:*} rest=${entry#*:} to=${rest%%:*}
     case $to in /etc/*) touch "$work$to" ;; esac

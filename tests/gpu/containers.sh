@@ -27,7 +27,9 @@ root=$work/root folders=()
 mkdir -p "$root"/{proc,sys,dev,tmp,run,etc}
 cp /etc/passwd /etc/group "$root/etc/"
 for folder in /*; do
-  case $folder in /proc | /sys | /dev | /tmp | /run | /etc | /boot | /lost+found | /mnt | /media) continue ;; esac
+  case $folder in
+    /proc | /sys | /dev | /tmp | /run | /etc | /boot | /lost+found | /mnt | /media) continue ;;
+  esac
   if [ -L "$folder" ]; then cp -P "$folder" "$root/" && continue; fi
   if [ -d "$folder" ]; then mkdir "$root$folder" && folders+=(--volume "$folder:$folder:O"); fi
 done
@@ -133,15 +135,18 @@ fi
 holds() { grep -q holding "$work/said"; }
 in_lease() { gpurota ps "$1" | grep -q hold.py; }
 no_findings() {
-  gpurota status --json | python3 -c 'import json, sys; s = json.load(sys.stdin); sys.exit(len(s.get("findings", [])))'
+  gpurota status --json |
+    python3 -c 'import json, sys; s = json.load(sys.stdin); sys.exit(len(s.get("findings", [])))'
 }
 no_leases() {
-  gpurota status --json | python3 -c 'import json, sys; sys.exit(len(json.load(sys.stdin)["leases"]))'
+  gpurota status --json |
+    python3 -c 'import json, sys; sys.exit(len(json.load(sys.stdin)["leases"]))'
 }
 held() { # a container that holds memory until its lease ends
   contained "$@" -- "${in_container[@]}" "$work/hold.py" >"$work/said" 2>&1 &
   within 60 holds || { cat "$work/said" && return 1; }
-  lease=$(gpurota status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["leases"][0]["lease_id"])')
+  lease=$(gpurota status --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["leases"][0]["lease_id"])')
   within 10 in_lease "$lease" || { gpurota ps && gpurota status && return 1; }
   sleep 6 # the watch reports a finding after five seconds
   no_findings || { gpurota status && return 1; }

@@ -30,9 +30,11 @@ done
 start_daemon() {
   # shellcheck disable=SC2016  # expanded by the shell in the namespace
   unshare --mount sh -c 'set -e; work=$1; shift; mount --make-rprivate /
-    for each in /dev /proc "$work/run" "$work/library"; do mount --rbind "$each" "$work/root$each"; done
+    for each in /dev /proc "$work/run" "$work/library"; do
+      mount --rbind "$each" "$work/root$each"; done
     mount --bind "$work/state" "$work/root/var/lib/gpurota"; mount --rbind / "$work/root/host"
-    exec chroot "$work/root" "$@"' sh "$work" /usr/sbin/gpurotad --runtime-dir="$work/run" --publish-library="$work/library" \
+    exec chroot "$work/root" "$@"' sh "$work" /usr/sbin/gpurotad --runtime-dir="$work/run" \
+    --publish-library="$work/library" \
     --driver-root=/host >>"$work/gpurotad.log" 2>&1 &
   daemon=$!
   within 20 gpurota status
@@ -43,7 +45,8 @@ sees_the_gpus() { [ "$(json 'print(len(d["gpus"]))')" = "$(nvidia-smi -L | wc -l
 # nvidia-smi shows "NV4" and the like for two GPUs with NVLink.
 sees_nvlink() {
   if nvidia-smi topo -m | grep -qE '^GPU0.*NV[0-9]'; then
-    json 'sys.exit(len({g["nvlink_group"] for g in d["gpus"]}) >= len(d["gpus"]) or not d["gpus"][0]["nvlink_group"])'
+    json 'sys.exit(len({g["nvlink_group"] for g in d["gpus"]}) >= len(d["gpus"])
+      or not d["gpus"][0]["nvlink_group"])'
   else
     json 'sys.exit(any(g["nvlink_group"] for g in d["gpus"]))'
   fi
@@ -57,7 +60,8 @@ is_replaced() { # kill -9 replaces the daemon's pod while a program computes
 import torch, time
 a = torch.ones(1 << 28, device='cuda'); torch.cuda.synchronize(); print('holding', flush=True)
 time.sleep(4)
-b = torch.ones(1 << 28, device='cuda'); print('sum', int((a + b).sum().item()) >> 29, flush=True)" >"$work/program.out" 2>&1 &
+b = torch.ones(1 << 28, device='cuda')
+print('sum', int((a + b).sum().item()) >> 29, flush=True)" >"$work/program.out" 2>&1 &
   local program=$!
   within 30 grep -q holding "$work/program.out" || return 1
   kill -9 "$daemon"
@@ -72,5 +76,6 @@ step "it says which of them NVLink joins" sees_nvlink
 step "programs get the library that is outside" gives_its_library
 step "PyTorch is held to its limit" is_limited
 step "the next pod goes on" is_replaced
-echo "driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1), $(nvidia-smi -L | wc -l) GPUs, $failed of 6 steps failed"
+echo "driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)," \
+  "$(nvidia-smi -L | wc -l) GPUs, $failed of 6 steps failed"
 exit "$failed"

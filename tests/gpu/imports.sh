@@ -154,7 +154,8 @@ done
 step "no more of it than its limit is taken ($taken of 12 times 512 MiB, $before MiB were free)" \
   test "$taken" = $((before / 512))
 step "which it is told" is_free other $((before - taken * 512))
-step "and why, once" test "$(grep -c '^gpurota: .*of GPU memory of another process' "$work/other.err")" = 1
+step "and why, once" test \
+  "$(grep -c '^gpurota: .*of GPU memory of another process' "$work/other.err")" = 1
 end_by_kill other
 step "all of it is back when it is killed" eval 'sleep 1; slice other 3G; is_free other '"$before"
 step "a fresh import" told maker "make 1024" 0
@@ -171,15 +172,18 @@ step "its maker is killed: it stays charged to its importer" is_free other $((be
 step "until that lets it go" eval 'told other release 0 && is_free other '"$before"
 slice maker 3G
 step "cuIpcOpenMemHandle is charged" eval \
-  'told maker "alloc 1024" 0 && told other "open $(path_of maker handle)" 0 && is_free other '$((before - 1024))
+  'told maker "alloc 1024" 0 && told other "open $(path_of maker handle)" 0 &&
+  is_free other '$((before - 1024))
 step "and credited" eval 'told other shut 0 && is_free other '"$before"
 step "refused beyond the limit" eval \
   'told other "alloc 2048" 0 && told other "open $(path_of maker handle)" 2 && told other free 0'
 step "memory of an imported pool is charged" eval \
-  'told maker "pool 512" 0 && told other "poolin $(path_of maker poolpath)" 0 && told other "piecein $(path_of maker piece)" 0 && is_free other '$((before - 512))
+  'told maker "pool 512" 0 && told other "poolin $(path_of maker poolpath)" 0 &&
+  told other "piecein $(path_of maker piece)" 0 && is_free other '$((before - 512))
 step "and credited" eval 'told other piecefree 0 && is_free other '"$before"
 step "external memory is charged" eval \
-  'told maker "make 512" 0 && told other "external $(path_of maker export) 512" 0 && is_free other '$((before - 512))
+  'told maker "make 512" 0 && told other "external $(path_of maker export) 512" 0 &&
+  is_free other '$((before - 512))
 step "and credited" eval 'told other destroy 0 && is_free other '"$before"
 finish maker
 finish other
@@ -199,6 +203,7 @@ step "and still counted when its maker has let it go" eval \
   'told maker release 0 && is_free maker '$((before - 1024))
 step "until the other has" eval 'told other release 0 && is_free maker '"$before"
 step "the same by cuIpcOpenMemHandle" eval \
-  'told maker "alloc 1024" 0 && told other "open $(path_of maker handle)" 0 && is_free other '$((before - 1024))
+  'told maker "alloc 1024" 0 && told other "open $(path_of maker handle)" 0 &&
+  is_free other '$((before - 1024))
 echo "$failed failed"
 exit "$failed"

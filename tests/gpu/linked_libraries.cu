@@ -1,8 +1,10 @@
 // A C++ program linked to one of NVIDIA's libraries, whose constructors call the driver before any
 // other code does:
 //
-//   linked_libraries limit GIB       takes GiB by GiB, up to half as much again; exit 1 if it gets more than GIB
-//   linked_libraries turns SECONDS   holds 6 GiB, computes again and again; exit 1 if a result or a byte differs
+//   linked_libraries limit GIB       takes GiB by GiB, up to half as much again; exit 1 if it gets
+//                                    more than GIB
+//   linked_libraries turns SECONDS   holds 6 GiB, computes again and again; exit 1 if a result or a
+//                                    byte differs
 //
 // WITH_CUBLAS, WITH_CUFFT, WITH_CUSOLVER, WITH_CUDNN or WITH_NCCL chooses the library; without any
 // of them, only the CUDA runtime is linked.
@@ -40,19 +42,23 @@ constexpr int kSide = 1024;
 constexpr size_t kCount = size_t{kSide} * kSide;
 
 __global__ void fill(std::uint32_t* p, size_t count, std::uint32_t seed) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
+       i += size_t{gridDim.x} * blockDim.x) {
     p[i] = static_cast<std::uint32_t>(i) * 2654435761u + seed;
   }
 }
 
-__global__ void count_wrong(const std::uint32_t* p, size_t count, std::uint32_t seed, unsigned* wrong) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+__global__ void count_wrong(const std::uint32_t* p, size_t count, std::uint32_t seed,
+                            unsigned* wrong) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
+       i += size_t{gridDim.x} * blockDim.x) {
     if (p[i] != static_cast<std::uint32_t>(i) * 2654435761u + seed) atomicAdd(wrong, 1u);
   }
 }
 
 __global__ void make_input(float* p, size_t count) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
+       i += size_t{gridDim.x} * blockDim.x) {
     p[i] = static_cast<float>(i % 977) / 977.0f - 0.5f;
   }
 }
@@ -65,7 +71,8 @@ class Library {
   Library() { NEEDS(cublasCreate(&handle_)); }
   void compute(float* in, float* out) {
     const float one = 1, zero = 0;
-    NEEDS(cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_T, kSide, kSide, kSide, &one, in, kSide, in, kSide, &zero, out, kSide));
+    NEEDS(cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_T, kSide, kSide, kSide, &one, in, kSide, in,
+                      kSide, &zero, out, kSide));
   }
 
  private:
@@ -74,7 +81,8 @@ class Library {
   const char* name = "cuFFT";
   Library() { NEEDS(cufftPlan1d(&plan_, kSide / 2, CUFFT_C2C, kSide)); }
   void compute(float* in, float* out) {
-    NEEDS(cufftExecC2C(plan_, reinterpret_cast<cufftComplex*>(in), reinterpret_cast<cufftComplex*>(out), CUFFT_FORWARD));
+    NEEDS(cufftExecC2C(plan_, reinterpret_cast<cufftComplex*>(in),
+                       reinterpret_cast<cufftComplex*>(out), CUFFT_FORWARD));
   }
 
  private:
@@ -103,11 +111,13 @@ class Library {
   Library() {
     NEEDS(cudnnCreate(&handle_));
     NEEDS(cudnnCreateTensorDescriptor(&shape_));
-    NEEDS(cudnnSetTensor4dDescriptor(shape_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, kSide, 1, 1, kSide));
+    NEEDS(cudnnSetTensor4dDescriptor(shape_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, kSide, 1, 1,
+                                     kSide));
   }
   void compute(float* in, float* out) {
     const float one = 1, zero = 0;
-    NEEDS(cudnnSoftmaxForward(handle_, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &one, shape_, in, &zero, shape_, out));
+    NEEDS(cudnnSoftmaxForward(handle_, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &one,
+                              shape_, in, &zero, shape_, out));
   }
 
  private:
@@ -119,13 +129,17 @@ class Library {
     const int device = 0;
     NEEDS(ncclCommInitAll(&comm_, 1, &device));
   }
-  void compute(float* in, float* out) { NEEDS(ncclAllReduce(in, out, kCount, ncclFloat, ncclSum, comm_, nullptr)); }
+  void compute(float* in, float* out) {
+    NEEDS(ncclAllReduce(in, out, kCount, ncclFloat, ncclSum, comm_, nullptr));
+  }
 
  private:
   ncclComm_t comm_ = nullptr;
 #else
   const char* name = "the runtime";
-  void compute(float* in, float* out) { NEEDS(cudaMemcpy(out, in, kCount * sizeof(float), cudaMemcpyDeviceToDevice)); }
+  void compute(float* in, float* out) {
+    NEEDS(cudaMemcpy(out, in, kCount * sizeof(float), cudaMemcpyDeviceToDevice));
+  }
 #endif
 };
 
@@ -135,7 +149,8 @@ int limit(double gib) {
   int got = 0;
   void* p = nullptr;
   while (got < most && cudaMalloc(&p, size_t{1} << 30) == cudaSuccess) ++got;
-  std::printf("%s: got %d GiB of %.0f, %s\n", library.name, got, gib, got > gib ? "ABOVE THE LIMIT" : "held");
+  std::printf("%s: got %d GiB of %.0f, %s\n", library.name, got, gib,
+              got > gib ? "ABOVE THE LIMIT" : "held");
   return got > gib || got < gib - 2 ? 1 : 0;
 }
 
@@ -160,15 +175,19 @@ int turns(double seconds) {
   for (; std::chrono::steady_clock::now() < end; ++rounds) {
     NEEDS(cudaMemset(out, 0, kCount * sizeof(float)));
     library.compute(in, out);
-    NEEDS(cudaMemcpy(rounds == 0 ? first.data() : now.data(), out, kCount * sizeof(float), cudaMemcpyDeviceToHost));
+    NEEDS(cudaMemcpy(rounds == 0 ? first.data() : now.data(), out, kCount * sizeof(float),
+                     cudaMemcpyDeviceToHost));
     if (rounds != 0 && std::memcmp(first.data(), now.data(), kCount * sizeof(float)) != 0) ++differ;
     const size_t i = static_cast<size_t>(rounds) % held.size();
     count_wrong<<<512, 256>>>(held[i], kWords, static_cast<std::uint32_t>(i), wrong);
   }
-  for (size_t i = 0; i < held.size(); ++i) count_wrong<<<512, 256>>>(held[i], kWords, static_cast<std::uint32_t>(i), wrong);
+  for (size_t i = 0; i < held.size(); ++i) {
+    count_wrong<<<512, 256>>>(held[i], kWords, static_cast<std::uint32_t>(i), wrong);
+  }
   unsigned bytes = 0;
   NEEDS(cudaMemcpy(&bytes, wrong, sizeof(bytes), cudaMemcpyDeviceToHost));
-  std::printf("%s: %ld rounds, %ld results differ, %u wrong words\n", library.name, rounds, differ, bytes);
+  std::printf("%s: %ld rounds, %ld results differ, %u wrong words\n", library.name, rounds, differ,
+              bytes);
   return rounds < 10 || differ != 0 || bytes != 0 ? 1 : 0;
 }
 

@@ -86,9 +86,8 @@ if shutil.which("nvidia-smi"):
                "--format=csv,noheader,nounits")
     mine = next(row for row in gpus if row[0] == index)
     assert mine[1] == limit >> 20, f"nvidia-smi shows a total of {mine[1]} MiB"
-    assert abs(
-        mine[3] - (
-            free.value >> 20)) <= 33, f"nvidia-smi shows {mine[3]} MiB free, CUDA {free.value >> 20}"
+    assert abs(mine[3] - (free.value >> 20)) <= 33, (
+        f"nvidia-smi shows {mine[3]} MiB free, CUDA {free.value >> 20}")
     # The list of processes is only printed, because nvidia-smi takes it from a private table of
     # NVML's (nvmlInternalGetExportTable), which libgpurota does not change.
     apps = [row[0] for row in smi("--query-compute-apps=pid", "--format=csv,noheader,nounits")]

@@ -26,9 +26,11 @@ check() { # passes if the command succeeds; exit status 77: the check cannot run
   if [ "$code" = 77 ]; then
     say skip "$name" "$(tail -n 1 "$results/$name.out" | cut -c1-200)"
   elif [ "$code" = 0 ]; then
-    say ok "$name" "$(awk "BEGIN {printf \"%.1f s\", $(date +%s.%N) - $begun}")  $(tail -n 1 "$results/$name.out" | cut -c1-200)"
+    say ok "$name" "$(awk "BEGIN {printf \"%.1f s\", $(date +%s.%N) - $begun}")  $(
+      tail -n 1 "$results/$name.out" | cut -c1-200)"
   else
-    say FAIL "$name" "exit $code $(tail -n 2 "$results/$name.out" "$results/$name.err" | tr '\n' ' ' | cut -c1-400)"
+    say FAIL "$name" "exit $code $(tail -n 2 "$results/$name.out" "$results/$name.err" |
+      tr '\n' ' ' | cut -c1-400)"
     failed=$((failed + 1))
   fi
 }
@@ -55,7 +57,8 @@ holds() { python3 -c "import json,sys; d=json.load(sys.stdin); sys.exit(not ($1)
 # The limit holds for all of the runtime's ways to allocate, and nearly all of it can be allocated.
 static_runtime() {
   gpurota run --memory 4G -- "$work/static_runtime" | tee /dev/stderr |
-    holds "d['total_mib'] == 4096 and all(3300 <= d[k + '_mib'] <= d['free_mib'] for k in ('malloc', 'async', 'pitch')) and len(d) == 5"
+    holds "d['total_mib'] == 4096 and all(3300 <= d[k + '_mib'] <= d['free_mib'] \
+      for k in ('malloc', 'async', 'pitch')) and len(d) == 5"
 }
 two_at_once() {
   LIMIT_MIB=8192 gpurota run --memory 8G -- python3 "$here/torch_limit.py" > "$results/two_a.out" \
@@ -66,7 +69,8 @@ two_at_once() {
 killed() { # after a kill -9 of the program, the lease is gone and the memory is free again
   gpurota run --memory 8G --note "to be killed" -- python3 -c "
 import torch, time
-x = torch.zeros(6 << 30, dtype=torch.uint8, device='cuda'); torch.cuda.synchronize(); print('holding', flush=True); time.sleep(600)" > "$work/killed.out" &
+x = torch.zeros(6 << 30, dtype=torch.uint8, device='cuda'); torch.cuda.synchronize()
+print('holding', flush=True); time.sleep(600)" > "$work/killed.out" &
   local cli=$! pid code
   until grep -q holding "$work/killed.out"; do sleep 0.05; kill -0 "$cli" || return 1; done
   pid=$(status | python3 -c "import json,sys; print(json.load(sys.stdin)['leases'][0]['pid'])")
@@ -76,14 +80,17 @@ x = torch.zeros(6 << 30, dtype=torch.uint8, device='cuda'); torch.cuda.synchroni
   begun=$(date +%s.%N)
   wait "$cli"
   code=$?
-  echo "lease gone and memory back after $(awk "BEGIN {printf \"%.2f\", $(date +%s.%N) - $begun}") s, exit code $code, $(used_mib) MiB used"
+  echo "lease gone and memory back after" \
+    "$(awk "BEGIN {printf \"%.2f\", $(date +%s.%N) - $begun}") s, exit code $code," \
+    "$(used_mib) MiB used"
   [ "$code" -eq 137 ] && status | holds "not d['leases']" && [ "$(used_mib)" -lt 100 ]
 }
 # After a kill -9 of the daemon, programs continue, and the limit is still enforced.
 daemon_restart() {
   LIMIT_MIB=8192 gpurota run --memory 8G -- python3 -c "
 import torch, time
-held = [torch.zeros(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(5)]; torch.cuda.synchronize()
+held = [torch.zeros(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(5)]
+torch.cuda.synchronize()
 print('holding', flush=True); input_gone = time.time()
 time.sleep(2.5)
 held += [torch.zeros(1 << 30, dtype=torch.uint8, device='cuda')]
@@ -294,7 +301,8 @@ kinds() {
   gpurota run --memory 8G -- sleep 20 &
   local other=$!
   until status | holds "d['leases']"; do sleep 0.05; done
-  left=$(status | python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['available_bytes'] >> 20)")
+  left=$(status |
+    python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['available_bytes'] >> 20)")
   gpurota run --nonblock --memory "$((left + 1))M" -- true 2> "$work/kinds.err" && return 4
   grep -E '; starts now .*with --memory [0-9]+G' "$work/kinds.err" || return 5
   gpurota run --nonblock --memory "${left}M" -- true || return 6

@@ -7,7 +7,10 @@
 #include <vector>
 
 __global__ void fill(unsigned* data, size_t count, unsigned value) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) data[i] = value;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
+       i += size_t{gridDim.x} * blockDim.x) {
+    data[i] = value;
+  }
 }
 
 static size_t take(const char* how, size_t piece) {
@@ -21,12 +24,16 @@ static size_t take(const char* how, size_t piece) {
     if (!strcmp(how, "pitch")) error = cudaMallocPitch(&p, &pitch, 1 << 20, piece >> 20);
     if (error == cudaSuccess) held.push_back(p);
   }
-  if (error != cudaErrorMemoryAllocation) std::printf("\"%s_error\": \"%s\", ", how, cudaGetErrorString(error));
+  if (error != cudaErrorMemoryAllocation) {
+    std::printf("\"%s_error\": \"%s\", ", how, cudaGetErrorString(error));
+  }
   cudaGetLastError();
   if (!held.empty()) {
     fill<<<256, 256>>>(static_cast<unsigned*>(held.back()), piece / 4, 7);
     unsigned back = 0;
-    if (cudaMemcpy(&back, held.back(), 4, cudaMemcpyDeviceToHost) != cudaSuccess || back != 7) std::printf("\"%s_wrong\": true, ", how);
+    if (cudaMemcpy(&back, held.back(), 4, cudaMemcpyDeviceToHost) != cudaSuccess || back != 7) {
+      std::printf("\"%s_wrong\": true, ", how);
+    }
   }
   for (void* p : held) !strcmp(how, "async") ? cudaFreeAsync(p, 0) : cudaFree(p);
   cudaDeviceSynchronize();
@@ -42,6 +49,7 @@ int main() {
   const size_t malloc_mib = take("malloc", 64 << 20);
   const size_t async_mib = take("async", 64 << 20);
   const size_t pitch_mib = take("pitch", 64 << 20);
-  std::printf("\"total_mib\": %zu, \"free_mib\": %zu, \"malloc_mib\": %zu, \"async_mib\": %zu, \"pitch_mib\": %zu}\n",
+  std::printf("\"total_mib\": %zu, \"free_mib\": %zu, \"malloc_mib\": %zu, \"async_mib\": %zu, "
+              "\"pitch_mib\": %zu}\n",
               total >> 20, free >> 20, malloc_mib, async_mib, pitch_mib);
 }

@@ -108,7 +108,9 @@ uses_cuda() { cuda "$1" >"$work/cuda"; }
 row() { # a row of the table
   local user cells=''
   for user in $first $second; do
-    cells+=" | $(for file in "${gpus[@]}"; do if opens "$user" "$file"; then printf '%s ' "${file#/dev/}"; fi; done)/ CUDA: $(cuda "$user" | tail -n 1)"
+    cells+=" | $(for file in "${gpus[@]}"; do
+      if opens "$user" "$file"; then printf '%s ' "${file#/dev/}"; fi
+    done)/ CUDA: $(cuda "$user" | tail -n 1)"
   done
   printf '%s%s |\n' "| $1" "$cells" >>"$work/table"
 }
@@ -141,7 +143,8 @@ for file in "${gpus[@]}"; do
 done
 step "and CUDA finds no GPU" shows_no_gpu $first
 step "root's daemon sees all of them" test \
-  "$(gpurota status --json | python3 -c 'import json, sys; print(len([g for g in json.load(sys.stdin)["gpus"] if ":" not in g["label"]]))')" = "${#gpus[@]}"
+  "$(gpurota status --json | python3 -c 'import json, sys; print(len([
+    g for g in json.load(sys.stdin)["gpus"] if ":" not in g["label"]]))')" = "${#gpus[@]}"
 step "nothing holds a device file open that strict access cannot take back, or doctor says so" \
   event 'access_set'
 

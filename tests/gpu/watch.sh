@@ -15,7 +15,8 @@ daemon='' background=()
 gpurota() { "$dist/bin/gpurota" "$@"; }
 events() { gpurota events; }
 found() { # some finding f fulfils the expression
-  gpurota status --json | python3 -c "import json,sys; sys.exit(not any($1 for f in json.load(sys.stdin)['findings']))"
+  gpurota status --json |
+    python3 -c "import json,sys; sys.exit(not any($1 for f in json.load(sys.stdin)['findings']))"
 }
 start() { # start CONFIG_LINE…
   printf '%s\n' "$@" > "$work/gpurota.toml"
@@ -53,7 +54,8 @@ start '[watch]' 'foreign_use = "notify"'
 step "a program without a lease runs" stranger unreserved 3000
 begun=$(date +%s%N)
 step "it is found with its owner, its pid and its memory" within 5 found \
-  "f['kind'] == 'unreserved_use' and f['uid'] == $UID and f['processes'][0]['pid'] == $stranger and f['used_bytes'] >= 3000 << 20"
+  "f['kind'] == 'unreserved_use' and f['uid'] == $UID and \
+  f['processes'][0]['pid'] == $stranger and f['used_bytes'] >= 3000 << 20"
 say "" "found $((($(date +%s%N) - begun) / 1000000)) ms after it said that it holds the memory"
 gpurota status
 # The daemon reports the event when it knows the process's command line.
@@ -99,7 +101,9 @@ step "and nothing else: the lease's program goes on" sh \
 step "who was stopped is in the audit log" grep \
   -q "\"pid\":$stranger,.*\"operation\":\"terminated\"" "$work/state/audit/$UID.jsonl"
 
-"$dist/bin/gpurota" run --memory 2G -- bash -c "python3 -c $quoted 500 & until grep -q holding '$work/escape'; do sleep 0.05; done; env -u LD_PRELOAD python3 -c $quoted 3000 & wait" > "$work/escape" 2>&1 &
+"$dist/bin/gpurota" run --memory 2G -- bash -c "python3 -c $quoted 500 & \
+  until grep -q holding '$work/escape'; do sleep 0.05; done; \
+  env -u LD_PRELOAD python3 -c $quoted 3000 & wait" > "$work/escape" 2>&1 &
 escape=$!
 background+=("$escape")
 step "a program that dodges the library is over the limit of its lease and is stopped" within 60 \

@@ -48,9 +48,15 @@ begin_with() {
 
 @test "a daemon that begins without memory takes up all there is, or ends and the next one does" { \
   begin_with memory 400; }
-@test "a daemon that begins without threads takes up all there is, or ends and the next one does" { begin_with threads 1; }
-@test "a daemon that begins without descriptors takes up all there is, or ends and the next one does" { begin_with descriptors 7; }
-@test "a daemon that begins without room on the disk takes up all there is, or ends and the next one does" { begin_with disk 3; }
+@test "a daemon that begins without threads takes up all there is, or ends and the next one does" {
+  begin_with threads 1
+}
+@test "a daemon that begins without descriptors takes up all there is, or ends and the next one does" {
+  begin_with descriptors 7
+}
+@test "a daemon that begins without room on the disk takes up all there is, or ends and the next one does" {
+  begin_with disk 3
+}
 
 @test "a daemon that can have no more memory refuses, keeps what there is, and serves again when it can" {
   in_background holder gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 100

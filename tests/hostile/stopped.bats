@@ -33,7 +33,8 @@ resident_mib() {
   sleep 3 # nobody needs its memory
   [ "$(value "leases[0]['lease_id']")" = "$lease" ]
   worker other 8
-  wait_until eval 'explained L3 "waits for memory of a stopped process.* it belongs to L2 of .*, which is ended in" || grep -q "^done: .*, 0 wrong$" other'
+  local why='waits for memory of a stopped process.* it belongs to L2 of .*, which is ended in'
+  wait_until eval "explained L3 '$why' || grep -q '^done: .*, 0 wrong$' other"
   wait_until grep -q '^done: .*, 0 wrong$' other
   run -1 kill -0 "$pid"
   gpurota events | grep "$lease" | grep -q 'one of its processes stayed stopped'

@@ -30,7 +30,8 @@ turns() {
     python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"
 }
 of_liar() {
-  turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_bytes')) for l in gpus[0]['leases'] if l['lease_id'] == '$LIED_FOR'][0]"
+  turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_bytes')) \
+    for l in gpus[0]['leases'] if l['lease_id'] == '$LIED_FOR'][0]"
 }
 
 @test "a new tenant that claims memory in host memory is not believed" {
@@ -60,7 +61,8 @@ keeps() { # the worker gets the keeper's room, and events say what happened
   wait_until says keeper granted
   worker honest 2
   wait_until grep -q '^done: .*, 0 wrong$' honest
-  wait_until eval 'gpurota events | grep "$LIED_FOR" | grep -q "did not give its turn back while others waited, and is ended"'
+  wait_until eval 'gpurota events | grep "$LIED_FOR" |
+    grep -q "did not give its turn back while others waited, and is ended"'
   gpurota events | grep "$LIED_FOR" | grep -q 'is ended in [0-9]* s unless its work ends'
   [ "$(value "[l for l in leases if l['lease_id'] == '$LIED_FOR']")" = '[]' ]
 }

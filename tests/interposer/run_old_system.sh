@@ -10,7 +10,8 @@ trap 'rm -rf "$work"' EXIT
 
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/root" "$work/packages"
 : > "$work/status" # so that packages installed on this system are not considered
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main" > "$work/sources"
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+  "http://deb.debian.org/debian $suite main" > "$work/sources"
 apt=(-q -o "Dir::Etc::SourceList=$work/sources" -o Dir::Etc::SourceParts=/dev/null \
   -o "Dir::State::Lists=$work/lists"
   -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache" \

@@ -34,7 +34,10 @@ cd "$folder/go/src/k8s.io/kubernetes"
 export CGO_ENABLED=0 GO111MODULE=off GOPATH=$folder/go GOCACHE=$folder/cache GOFLAGS='' GOPROXY=off
 # The API server needs code that is generated from the other sources.
 case " ${missing[*]} " in
-  *" kube-apiserver "*) make generated_files >"$folder/generated.log" 2>&1 || { tail -20 "$folder/generated.log"; exit 1; } ;;
+  *" kube-apiserver "*)
+    make generated_files >"$folder/generated.log" 2>&1 ||
+      { tail -20 "$folder/generated.log"; exit 1; }
+    ;;
 esac
 package=k8s.io/kubernetes/vendor/k8s.io/component-base/version
 for program in "${missing[@]}"; do

@@ -144,8 +144,8 @@ class FromRegistrationToALimit(KubeletCase):
         lease, = self.leases()
         self.assertEqual((lease["kind"], lease["share"], lease["gpus"][0]["limit_bytes"]),
                          ("pod", "slice", 2 * GIB))
-        self.wait_for_leases(lambda leases: leases[0].get("pod") == {"namespace": "default",
-                                                                     "name": "train-0", "container": "main"})
+        self.wait_for_leases(lambda leases: leases[0].get("pod") == {
+            "namespace": "default", "name": "train-0", "container": "main"})
         self.assertEqual(self.leases()[0]["as_name"], "default/train-0/main")
         program.kill()
         self.kubelet.remove(container)

@@ -92,8 +92,8 @@ class FakeDraKubelet:
                                    [("grpc.use_local_subchannel_pool", 1)]) as channel:
             info = unary(channel, "pluginregistration.Registration", "GetInfo",
                          registration.PluginInfo, 5)(registration.InfoRequest())
-            assert (info.type, info.name, info.supported_versions[0]) == ("DRAPlugin",
-                                                                          "gpurota.dev", "v1.DRAPlugin"), info
+            assert (info.type, info.name, info.supported_versions[0]) == (
+                "DRAPlugin", "gpurota.dev", "v1.DRAPlugin"), info
             notify = unary(channel, "pluginregistration.Registration", "NotifyRegistrationStatus",
                            registration.RegistrationStatusResponse, 5)
             notify(registration.RegistrationStatus(plugin_registered=True))

@@ -48,8 +48,10 @@ class Plugin:
         self.channel = grpc.insecure_channel("unix:" + socket,
                                              [("grpc.use_local_subchannel_pool", 1)])
         self.options, self.devices, self.lists, self.ended = options, None, 0, False
-        watch = self.channel.unary_stream("/v1beta1.DevicePlugin/ListAndWatch",
-                                          request_serializer=lambda message: message.SerializeToString(), response_deserializer=plugin.ListAndWatchResponse.FromString)
+        watch = self.channel.unary_stream(
+            "/v1beta1.DevicePlugin/ListAndWatch",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=plugin.ListAndWatchResponse.FromString)
         self.stream = watch(plugin.Empty())
         threading.Thread(target=self.follow, daemon=True).start()
 
@@ -109,8 +111,9 @@ class FakeKubelet:
     @staticmethod
     def serve(service, method, request, handler, socket):
         server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
-        one = grpc.unary_unary_rpc_method_handler(handler, request_deserializer=request.FromString,
-                                                  response_serializer=lambda message: message.SerializeToString())
+        one = grpc.unary_unary_rpc_method_handler(
+            handler, request_deserializer=request.FromString,
+            response_serializer=lambda message: message.SerializeToString())
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {method: one}),))
         if os.path.exists(socket):

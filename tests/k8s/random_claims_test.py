@@ -4,9 +4,10 @@ does (fake_scheduler.py).
 No pod stays bound for more than 10 s to devices that it cannot have, and no pod waits that long
 while GPUs that it could have are idle.
 
-    tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD                        60 claims, as CI runs it
-    tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD RandomClaims.long_run  500
-    E2E_SEED=7 …                                                                  others
+    tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD   60 claims, as CI runs it
+    tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD RandomClaims.long_run
+                                                             500
+    E2E_SEED=7 …                                             others
 """
 # On the machine h100x8.
 

@@ -17,7 +17,8 @@ import sys
 import yaml
 
 import cluster_claims
-from cluster_pods import COMPUTE, GREEDY, Pods, Restarts, a_released_lease, allocatable, two_and_a_third
+from cluster_pods import (COMPUTE, GREEDY, Pods, Restarts, a_released_lease, allocatable,
+                          two_and_a_third)
 from control_plane import Cluster
 from real_node import MEMORY, PREFIX, say, wait_until
 

@@ -16,7 +16,8 @@ import urllib.error
 import urllib.request
 import uuid
 
-from real_node import MEMORY, PREFIX, PROGRAM, Machine, ask_daemon, is_refused_beyond, logged, make_pod, say, wait_until
+from real_node import (MEMORY, PREFIX, PROGRAM, Machine, ask_daemon, is_refused_beyond, logged,
+                       make_pod, say, wait_until)
 
 KUBELET = os.environ["KUBELET"]
 UNITS = 14  # of two simulated GPUs of 8 GiB, less what the driver keeps

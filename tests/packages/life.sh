@@ -69,7 +69,9 @@ mkdir -p "$root/packages" && cp "$packages"/*.deb "$root/packages"
 "$here/tests/packages/renumber.sh" "$packages" "$root/newer" +next
 folder=packages
 mapfile -t installed < <(ours gpurota gpurotad libgpurota gpurota-web)
-names=(gpurota-web gpurota-kubernetes gpurota-burn gpurotad gpurota libgpurota gpurota-sim python3-gpurota) # in the order of removal
+# In the order of removal.
+names=(gpurota-web gpurota-kubernetes gpurota-burn gpurotad gpurota libgpurota gpurota-sim
+  python3-gpurota)
 mapfile -t others < <(ours gpurota-burn gpurota-kubernetes gpurota-sim python3-gpurota)
 bytes=0 kib=0
 for package in "${installed[@]}"; do
@@ -84,7 +86,8 @@ inside apt-get install -y -qq --no-install-recommends --download-only "${install
 before=$(milliseconds)
 inside apt-get install -y -qq --no-install-recommends "${installed[@]}" >"$work/log" 2>&1 ||
   { cat "$work/log" && fail "apt-get install"; }
-echo "ok apt-get install in a fresh Debian 12 takes $(($(milliseconds) - before)) ms once all is fetched"
+echo "ok apt-get install in a fresh Debian 12 takes $(($(milliseconds) - before)) ms" \
+  "once all is fetched"
 inside dpkg --purge gpurota-web gpurotad gpurota libgpurota >/dev/null 2>&1
 
 # Debian's packages that our module and the plugins for Kubernetes need.
@@ -113,7 +116,8 @@ inside test -L /etc/systemd/system/sockets.target.wants/gpurotad.socket ||
 inside gpurotad --check-config >/dev/null || fail "the installed configuration has a mistake"
 inside man gpurota >/dev/null 2>&1 || inside test -s /usr/share/man/man1/gpurota.1.gz ||
   fail "there is no gpurota(1)"
-python3 -c 'import re, sys; print(re.sub("^#(?=[\\w[])", "", open(sys.argv[1]).read(), flags=re.M))' "$root/etc/gpurota/gpurota.toml" \
+python3 -c 'import re, sys; print(re.sub(
+  "^#(?=[\\w[])", "", open(sys.argv[1]).read(), flags=re.M))' "$root/etc/gpurota/gpurota.toml" \
   >"$root/tmp/all.toml"
 inside gpurotad --check-config --config /tmp/all.toml >"$work/log" 2>&1 ||
   { cat "$work/log" && fail "a setting that the configuration suggests has a mistake"; }
@@ -126,7 +130,10 @@ says() {
 mapfile -t programs < <(inside dpkg -L "${names[@]}" | grep -E '^/usr/s?bin/' | sort)
 for program in "${programs[@]}"; do
   case $program in
-    */gpurota-keeper) (inside "$program" 2>&1 || true) | grep -q 'is started by gpurotad' || fail "$program does not run" ;;
+    */gpurota-keeper)
+      (inside "$program" 2>&1 || true) | grep -q 'is started by gpurotad' ||
+        fail "$program does not run"
+      ;;
     */gpurota-burn) says "$program" --help ;;
     *) says "$program" --version && says "$program" --help ;;
   esac
@@ -134,7 +141,8 @@ done
 # The licences in the page must name the authors of the packages from npm.
 grep -q 'Jason Miller' "$root/usr/bin/gpurota-web" || fail "gpurota-web has no page"
 echo "ok each of the ${#programs[@]} programs runs: ${programs[*]##*/}"
-echo "ok installed: enabled, not started in a chroot, and the configuration and its suggestions are right"
+echo "ok installed: enabled, not started in a chroot, and the configuration and its suggestions" \
+  "are right"
 
 cp "$here/debian/tests/lease" "$root/tmp/lease"
 if [ -n "${GPU_PROGRAM:-}" ]; then cp "$GPU_PROGRAM" "$root/tmp/gpu_program"; else
@@ -145,7 +153,8 @@ fi
 inside /tmp/lease /tmp/gpu_program || fail "debian/tests/lease"
 
 echo '# of this site' >>"$root/etc/gpurota/gpurota.toml"
-for name in gpurota/gpurota.db gpurota-kubernetes/allocations.textproto; do # as the units of the daemon and of the plugin have them
+# As the units of the daemon and of the plugin have them.
+for name in gpurota/gpurota.db gpurota-kubernetes/allocations.textproto; do
   mkdir -p "$(dirname "$root/var/lib/$name")" && echo state >"$root/var/lib/$name"
 done
 folder=newer
@@ -158,7 +167,8 @@ tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' ||
 ! inside dpkg -i /packages/gpurotad_*.deb >"$work/log" 2>&1 ||
   fail "a daemon of another version than its library could be installed"
 inside dpkg -i "${newer[@]}" >/dev/null 2>&1
-echo "ok an upgrade asks nothing and keeps configuration and state; the daemon needs the library of its version"
+echo "ok an upgrade asks nothing and keeps configuration and state;" \
+  "the daemon needs the library of its version"
 
 inside dpkg --remove "${names[@]}" >/dev/null 2>&1
 for kept in var/lib/gpurota/gpurota.db var/lib/gpurota-kubernetes/allocations.textproto \
@@ -168,7 +178,8 @@ done
 inside dpkg --purge "${names[@]}" >/dev/null 2>&1
 files >"$work/after"
 # Files that Debian's own tools keep, whatever is installed, do not count.
-left=$(comm -13 "$work/before" "$work/after" | grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)
+left=$(comm -13 "$work/before" "$work/after" |
+  grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)
 [ -z "$left" ] || fail "purge leaves: $left"
 for gone in var/lib/gpurota var/lib/gpurota-kubernetes etc/gpurota run/gpurota; do
   [ ! -e "$root/$gone" ] || fail "purge leaves $gone"

@@ -16,7 +16,8 @@ base=${2:-$work/debian.tar.gz}
 
 # These folders belong to systemd, which is installed because gpurotad needs it. systemd's tmpfiles
 # make the folders, and its purge leaves them.
-systemd=(--ignore-regex='^/(root/\.ssh|var/(cache|lib|log)/private|var/lib/systemd/(coredump|pstore))/?$')
+ignored='^/(root/\.ssh|var/(cache|lib|log)/private|var/lib/systemd/(coredump|pstore))/?$'
+systemd=(--ignore-regex="$ignored")
 mapfile -t packages < <(compgen -G "$folder/*.deb" | grep -v -- -dbgsym_)
 piuparts --basetgz="$base" -d bookworm --mirror="${MIRROR:-http://deb.debian.org/debian} main" \
   --no-eatmydata \

@@ -34,7 +34,9 @@ trap finish EXIT
 
 fail() { echo "FAIL: $*" && exit 1; }
 inside() {
-  chroot "$root" env -i PATH=/opt/gpu/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"
+  chroot "$root" env -i \
+    PATH=/opt/gpu/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    HOME=/root LC_ALL=C.UTF-8 "$@"
 }
 # quietly WHAT COMMAND…: shows the command's output only if it fails.
 quietly() {
@@ -50,7 +52,8 @@ as_before() {
   local what=$1 left
   files >"$work/after"
   # The group and the user stay, because files may have their numbers.
-  left=$(diff "$work/before" "$work/after" | grep -E '^[<>]' | grep -vE '\./etc/\.?(group|gshadow|passwd|shadow|subuid|subgid|\.pwd\.lock)-?(\.lock)?$' || true)
+  local accounts='\./etc/\.?(group|gshadow|passwd|shadow|subuid|subgid|\.pwd\.lock)-?(\.lock)?$'
+  left=$(diff "$work/before" "$work/after" | grep -E '^[<>]' | grep -vE "$accounts" || true)
   [ -z "$left" ] || fail "$what leaves, or takes: $left"
 }
 says() {
@@ -86,7 +89,8 @@ enter() {
   mount --make-rslave "$root/dev"
   cp -a "$work/try" "$root/try"
   # shellcheck disable=SC2016 # for the other shell
-  system="$(inside sh -c '. /etc/os-release && echo "$PRETTY_NAME"'), $(inside ldd --version | head -n 1)"
+  system="$(inside sh -c '. /etc/os-release && echo "$PRETTY_NAME"'), $(
+    inside ldd --version | head -n 1)"
 }
 
 # A mistake in the configuration makes the parser throw, and must be reported in a sentence.

@@ -78,7 +78,8 @@ of_instances() { for ((i = 0; i < instances; ++i)); do "$@" "$i"; done; }
 is_passed() { if passed "$1"; then echo "$1"; fi; }
 show_failed() { if ! passed "$1"; then echo "--- instance $1:" && cat "$work/$1/output"; fi; }
 show_counts() {
-  echo "instance $1, seed $((seed + $1)): $(sed 's/^# //' "$work/$1/counts" 2>/dev/null || echo "no counts")"
+  echo "instance $1, seed $((seed + $1)):" \
+    "$(sed 's/^# //' "$work/$1/counts" 2>/dev/null || echo "no counts")"
 }
 
 # Ends all processes of the instances, and no others.
@@ -92,7 +93,8 @@ end_all() {
 }
 
 sum_of_run() {
-  echo "$(cat "$work"/*/counts 2>/dev/null | awk '{e += $2; k += $5; m += $8} END {printf "%d programs ended, %d were killed, %d evictions", e, k, m}')," \
+  echo "$(cat "$work"/*/counts 2>/dev/null | awk '{e += $2; k += $5; m += $8}
+    END {printf "%d programs ended, %d were killed, %d evictions", e, k, m}')," \
     "$(cat "$work"/*/output | grep -cE '^#? *(line|no context)') complaints of wrong bytes"
 }
 sum_of_day() {

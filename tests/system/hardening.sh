@@ -18,7 +18,8 @@ most() {
   local unit=$1 limit=$2 said
   sed 's|@CMAKE_INSTALL_FULL_S\?BINDIR@|/usr/bin|' "$units/$unit.in" ${3:+"$units/$3"} \
     >"$work/$unit"
-  if said=$(systemd-analyze security --no-pager --offline=true --threshold="$limit" "$work/$unit"); then
+  if said=$(systemd-analyze security --no-pager --offline=true --threshold="$limit" \
+    "$work/$unit"); then
     echo "ok $(tail -n 1 <<<"$said")"
   else
     echo "FAIL: $unit is less locked up than it was, at most $((limit / 10)).$((limit % 10)):"

@@ -27,7 +27,8 @@ teardown() { end_test; }
 # start_sshd HOST RUN: starts an sshd on a port of its own, whose logins find the daemon in RUN.
 start_sshd() {
   local port
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(
+    s.getsockname()[1])')
   cat >"ssh/$1.config" <<END
 ListenAddress 127.0.0.1
 Port $port
@@ -90,7 +91,8 @@ END
   run -1 --separate-stderr remote status --host gpu2,gpu3,gpu1
   grep -qE '^gpu2 +0 free ' <<<"$output"
   grep -qE '^gpu1 +0 free ' <<<"$output"
-  [[ $stderr = "gpurota: gpu3: cannot be reached: ssh: connect to host 127.0.0.1 port 1: Connection refused"* ]]
+  local why="ssh: connect to host 127.0.0.1 port 1: Connection refused"
+  [[ $stderr = "gpurota: gpu3: cannot be reached: $why"* ]]
   run -125 remote run --host gpu3 -- true
 }
 

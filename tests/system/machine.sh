@@ -269,7 +269,8 @@ has_leases() { [ "$(leases)" = "$1" ]; }
 lease_on() {
   python3 -c 'import json, sys
 for lease in json.load(sys.stdin)["leases"]:
-  if lease["kind"] == "run" and str(lease["gpus"][0]["index"]) == sys.argv[1]: print(lease["lease_id"])' "$1"
+  if lease["kind"] == "run" and str(lease["gpus"][0]["index"]) == sys.argv[1]:
+    print(lease["lease_id"])' "$1"
 }
 state_of() {
   as alice gpurota job show "$1" --json |

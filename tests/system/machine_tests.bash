@@ -5,7 +5,8 @@ hold=$where/bin/gpu_program # a job does not have its owner's PATH
 machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 
 metrics() {
-  in_there python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9836/metrics").read().decode())'
+  in_there python3 -c 'import urllib.request as u; print(
+    u.urlopen("http://127.0.0.1:9836/metrics").read().decode())'
 }
 logged() { shows "$2" as alice gpurota job logs "$1"; }
 journal_has() { shows "$2" as alice journalctl --no-pager --quiet -t "gpurota-job-$1"; }
@@ -21,7 +22,8 @@ page_units=() # stays empty for a build without the web page
 if in_there systemctl cat gpurota-web.service >/dev/null 2>&1; then
   page_units=(gpurota-web.socket gpurota-web.service)
 fi
-complaints=$(in_there systemd-analyze verify gpurotad.socket gpurotad.service "${page_units[@]}" 2>&1) || true
+complaints=$(in_there systemd-analyze verify gpurotad.socket gpurotad.service \
+  "${page_units[@]}" 2>&1) || true
 [ -z "$complaints" ] || fail "$complaints"
 in_there systemd-analyze security --threshold=20 gpurotad.service >/dev/null ||
   fail "the unit is less locked up than it was: systemd-analyze security gpurotad.service"
@@ -149,10 +151,12 @@ echo "ok the driver limits the control groups of logins and jobs, over a kill of
 
 # notifier COMMAND: makes the program of [notify].
 notifier() {
-  in_there sh -c 'printf "#!/bin/sh\n%s\n" "$1" >/usr/local/bin/notifier; chmod 755 /usr/local/bin/notifier' sh "$1"
+  in_there sh -c 'printf "#!/bin/sh\n%s\n" "$1" >/usr/local/bin/notifier;
+    chmod 755 /usr/local/bin/notifier' sh "$1"
 }
 in_there systemd-sysusers "$where"/lib/sysusers.d/gpurota.conf
-in_there sh -c 'printf "%s\n" "[notify]" "command = [\"/usr/local/bin/notifier\"]" "time_limit = \"2s\"" >/etc/gpurota/gpurota.toml'
+in_there sh -c 'printf "%s\n" "$@" >/etc/gpurota/gpurota.toml' sh \
+  '[notify]' 'command = ["/usr/local/bin/notifier"]' 'time_limit = "2s"'
 in_there systemctl reload gpurotad.service || fail "the section [notify] is refused"
 notifier 'exec >/tmp/notice; id -un; grep -E "NoNewPrivs|Seccomp:" /proc/self/status; cat'
 shows '^command: sent in' in_there gpurota notify --test || fail "$(in_there gpurota notify --test)"
@@ -196,7 +200,8 @@ shows 'lease made' in_there journalctl \
   --no-pager --quiet -u gpurotad.service LEASE=L1 UID="$(in_there id -u alice)" ||
   fail "the journal's lines have no fields LEASE= and UID="
 shows 'gpurota: a job of alice$' units_of job || fail "units of jobs are named $(units_of job)"
-echo "ok a job outlives the login of the one who added it, although logind ends all that a login started"
+echo "ok a job outlives the login of the one who added it," \
+  "although logind ends all that a login started"
 
 login alice gpurota job add said --output journal --memory 1G "${machine[@]}" -- \
   sh -c "echo words of the job; exec $hold hold 303"
@@ -228,7 +233,8 @@ ways=(restart stop kill)
 if [ "$where" = /usr ]; then ways+=(upgrade); fi
 # Asks for the status all the time, until the daemon has been restarted in all ways.
 in_there sh -c 'asked=0; failed=0
-  while [ ! -e /tmp/asked-enough ]; do gpurota status >/dev/null 2>>/tmp/refused || failed=$((failed + 1)); asked=$((asked + 1)); done
+  while [ ! -e /tmp/asked-enough ]; do
+    gpurota status >/dev/null 2>>/tmp/refused || failed=$((failed + 1)); asked=$((asked + 1)); done
   echo "$failed of $asked failed"' >"$dir/asked" &
 asking=$!
 for how in "${ways[@]}"; do
@@ -237,7 +243,10 @@ for how in "${ways[@]}"; do
     restart) in_there systemctl restart gpurotad.service ;;
     stop) in_there systemctl stop gpurotad.service && in_there systemctl start gpurotad.service ;;
     kill) in_there kill -KILL "$before" ;;
-    upgrade) in_there sh -c 'dpkg -i /var/packages/newer/*.deb </dev/null' >/dev/null 2>&1 || fail "the upgrade fails" ;;
+    upgrade)
+      in_there sh -c 'dpkg -i /var/packages/newer/*.deb </dev/null' >/dev/null 2>&1 ||
+        fail "the upgrade fails"
+      ;;
   esac
   wait_until other_than "$before"
   wait_until all_live
@@ -245,10 +254,12 @@ done
 in_there touch /tmp/asked-enough
 wait "$asking"
 grep -q '^0 of' "$dir/asked" || fail "$(cat "$dir/asked"): $(in_there cat /tmp/refused)"
-echo "ok ${ways[*]}: jobs, fillers and programs in logins go on; of those who asked $(cat "$dir/asked")"
+echo "ok ${ways[*]}: jobs, fillers and programs in logins go on;" \
+  "of those who asked $(cat "$dir/asked")"
 
 in_there mkdir -p /run/systemd/system/gpurotad.service.d
-in_there sh -c 'printf "[Service]\nWatchdogSec=5\n" >/run/systemd/system/gpurotad.service.d/watchdog.conf'
+in_there sh -c \
+  'printf "[Service]\nWatchdogSec=5\n" >/run/systemd/system/gpurotad.service.d/watchdog.conf'
 in_there systemctl daemon-reload
 in_there systemctl restart gpurotad.service
 before=$(main_pid)
@@ -284,7 +295,8 @@ is_not_running 311 || fail "a filler stays beside somebody who has its GPU"
 as alice gpurota release "$(as alice gpurota status --json | lease_on 1)"
 wait_until is_not_running 7000
 wait_until is_running 311
-echo "ok a filler makes way for another user, whose lease ends with its program (CAP_KILL), and comes back"
+echo "ok a filler makes way for another user, whose lease ends with its program (CAP_KILL)," \
+  "and comes back"
 
 in_there loginctl terminate-user alice
 wait_until is_not_running 304
@@ -332,7 +344,8 @@ if [ "$where" = /usr ]; then
     fail "purge leaves $(in_there find /etc/systemd /var/lib/systemd -name '*device-plugin*')"
   [ "$(in_there ls -A /var/lib/kubelet/device-plugins)" = "" ] ||
     fail "the plugin leaves $(in_there ls -A /var/lib/kubelet/device-plugins)"
-  echo "ok the plugin for Kubernetes is started by its administrator only, goes on over an upgrade, and ends with its package"
+  echo "ok the plugin for Kubernetes is started by its administrator only, goes on over" \
+    "an upgrade, and ends with its package"
 fi
 
 login bob gpurota filler remove fold

@@ -26,7 +26,8 @@ is_gone() { ! is_running "$1"; }
 
 in_there systemctl disable --now gpurotad.socket gpurotad.service gpurota-web.socket \
   gpurota-web.service 2>/dev/null
-in_there sh -c 'rm -rf /etc/systemd/system/gpurota*.service /etc/systemd/system/gpurotad.socket /var/lib/gpurota /run/gpurota'
+in_there sh -c 'rm -rf /etc/systemd/system/gpurota*.service /etc/systemd/system/gpurotad.socket &&
+  rm -rf /var/lib/gpurota /run/gpurota'
 in_there systemctl daemon-reload
 where=/usr/local
 mkdir "$root/var/tarball"
@@ -79,7 +80,8 @@ where=/usr
 mkdir "$root/var/rpms"
 cp "$(dirname "$GPUROTA_MACHINE_TARBALL")"/gpurota*.rpm "$root/var/rpms"
 rpm_there --nodeps -i '/var/rpms/*.rpm'
-[ "$(state gpurotad.service)/$(state gpurotad.socket)/$(state gpurota-web.service)/$(state gpurota-web.socket)" = active/active/active/active ] || fail "rpm -i does not start all"
+[ "$(state gpurotad.service)/$(state gpurotad.socket)/$(state gpurota-web.service)/$(
+  state gpurota-web.socket)" = active/active/active/active ] || fail "rpm -i does not start all"
 is_there "$WANTS" || fail "rpm -i does not enable the daemon"
 begin
 before=$(main_pid) program=$(running 100) job=$(running 101)

@@ -7,6 +7,6 @@
 # from the mirror that apt uses here.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
-GPUROTA_MACHINE_TESTS=recipes_tests.bash \
-  GPUROTA_MACHINE_PACKAGES="tmux screen cron at sudo openssh-server environment-modules python3-venv jupyterhub patchelf" \
+packages="tmux screen cron at sudo openssh-server environment-modules python3-venv jupyterhub"
+GPUROTA_MACHINE_TESTS=recipes_tests.bash GPUROTA_MACHINE_PACKAGES="$packages patchelf" \
   exec "$here/machine.sh" "$1" "$2/demo/gpu_program"

@@ -3,7 +3,8 @@
 
 # recipe NAME: the indented lines that follow this name in the manual.
 recipe() {
-  awk -v name="<!-- recipe: $1 -->" '$0 == name {found = 1; next} found && /^    / {print substr($0, 5); any = 1; next} any {exit}' \
+  awk -v name="<!-- recipe: $1 -->" '$0 == name {found = 1; next}
+    found && /^    / {print substr($0, 5); any = 1; next} any {exit}' \
     "$tests/../../docs/operate/recipes.md" | grep . || fail "the manual has no recipe $1"
 }
 in_work() { login "$1" sh -c "cd /srv/work && { $2
@@ -33,12 +34,14 @@ while [ -e /srv/stay ]; do sleep 0.1; done
 END
 chmod 755 "$root/srv/work/train"
 for user in alice bob; do ln -s /srv/work/train "$root/home/$user/train"; done
-in_there sh -c 'groupadd students; usermod -aG students alice; echo "alice ALL=(bob) NOPASSWD: ALL" >/etc/sudoers.d/test; ip link set lo up 2>/dev/null || true'
+in_there sh -c 'groupadd students; usermod -aG students alice;
+  echo "alice ALL=(bob) NOPASSWD: ALL" >/etc/sudoers.d/test; ip link set lo up 2>/dev/null || true'
 
 for name in tmux screen; do
   forget
   stays
-  in_work alice "$(recipe $name); timeout 60 sh -c 'until [ -s /srv/out/alice ]; do sleep 0.1; done'; sleep 0.2"
+  in_work alice "$(recipe $name); \
+    timeout 60 sh -c 'until [ -s /srv/out/alice ]; do sleep 0.1; done'; sleep 0.2"
   was_held alice || fail "$name: the program was told $(cat "$root/srv/out/alice")"
   wait_until has_leases 0 # the login has ended, with everything that it started
   ends
@@ -76,7 +79,8 @@ echo "ok su"
 in_there setpriv --reuid=alice --regid=alice --clear-groups -- env HOME=/home/alice sh \
   -c 'mkdir -p -m 700 ~/.ssh && cd ~/.ssh &&
   ssh-keygen -q -t ed25519 -N "" -f key && cp key.pub authorized_keys &&
-  printf "%s\n" "Host gpu1" "HostName 127.0.0.1" "IdentityFile ~/.ssh/key" "StrictHostKeyChecking no" "LogLevel ERROR" >config'
+  { printf "%s\n" "Host gpu1" "HostName 127.0.0.1" "IdentityFile ~/.ssh/key" &&
+    printf "%s\n" "StrictHostKeyChecking no" "LogLevel ERROR"; } >config'
 in_there systemctl is-active ssh.service >/dev/null || in_there systemctl start ssh.service
 holds alice ssh
 forget
@@ -105,11 +109,13 @@ printf '%s\n' '#%Module1.0' 'setenv LD_PRELOAD /usr/lib/x86_64-linux-gnu/libm.so
   >"$root/srv/modules/replaced"
 with_module() {
   forget
-  in_work alice "gpurota run --memory 1G -- bash -lc 'module use /srv/modules; module load $1; ./train'"
+  in_work alice "gpurota run --memory 1G -- \
+    bash -lc 'module use /srv/modules; module load $1; ./train'"
 }
 with_module replaced
 [ -s "$root/srv/out/alice" ] || fail "a module that sets LD_PRELOAD keeps the program from running"
-! was_held alice || fail "a module that sets LD_PRELOAD does not remove the library: the manual is wrong"
+! was_held alice ||
+  fail "a module that sets LD_PRELOAD does not remove the library: the manual is wrong"
 with_module added
 was_held alice || fail "module: the program was told $(cat "$root/srv/out/alice")"
 echo "ok module"
@@ -135,8 +141,10 @@ echo 'export LD_LIBRARY_PATH=$CONDA_PREFIX/lib:$LD_LIBRARY_PATH' \
   >"$environment/etc/conda/activate.d/libraries.sh"
 cp "$root/usr/bin/python3" "$environment/bin/python"
 in_there patchelf --force-rpath --set-rpath "\$ORIGIN/../lib" /opt/conda/envs/train/bin/python
-in_there sh -c 'echo "int nothing;" >/tmp/older.c; echo "GLIBCXX_3.4.21 { global: nothing; };" >/tmp/older.map
-  gcc -shared -fPIC -Wl,-soname,libstdc++.so.6 -Wl,--version-script=/tmp/older.map -o /opt/conda/envs/train/lib/libstdc++.so.6 /tmp/older.c'
+in_there sh -c 'echo "int nothing;" >/tmp/older.c;
+  echo "GLIBCXX_3.4.21 { global: nothing; };" >/tmp/older.map'
+in_there gcc -shared -fPIC -Wl,-soname,libstdc++.so.6 -Wl,--version-script=/tmp/older.map \
+  -o /opt/conda/envs/train/lib/libstdc++.so.6 /tmp/older.c
 cat >"$root/srv/work/train.py" <<'END'
 import ctypes, getpass
 try:
@@ -150,18 +158,22 @@ with open("/srv/out/" + getpass.getuser(), "w") as file:
 print("total=%d" % total.value)
 END
 holds alice conda
-in_work alice '/opt/conda/envs/train/bin/python -c "import ctypes; ctypes.CDLL(\"libstdc++.so.6\").nothing"' || fail "the interpreter of the environment does not find the older C++ library"
+in_work alice '/opt/conda/envs/train/bin/python -c "import ctypes; ctypes.CDLL(
+  \"libstdc++.so.6\").nothing"' ||
+  fail "the interpreter of the environment does not find the older C++ library"
 holds alice conda-path
 echo "export LD_PRELOAD=/usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/libm.so.6" \
   >"$environment/etc/conda/activate.d/replaced.sh"
 activated_within() {
-  in_work alice "gpurota run --memory 1G -- bash -c '. /opt/conda/etc/profile.d/conda.sh; conda activate train; exec ./train'"
+  in_work alice "gpurota run --memory 1G -- \
+    bash -c '. /opt/conda/etc/profile.d/conda.sh; conda activate train; exec ./train'"
 }
 forget
 activated_within
 [ -s "$root/srv/out/alice" ] ||
   fail "an activation that sets LD_PRELOAD keeps the program from running"
-! was_held alice || fail "an activation that sets LD_PRELOAD does not remove the library: the manual is wrong"
+! was_held alice ||
+  fail "an activation that sets LD_PRELOAD does not remove the library: the manual is wrong"
 holds alice conda
 
 # JupyterHub starts servers itself, and as units of their own.
@@ -184,7 +196,10 @@ for by in hub unit; do
     if [ -s "$root/srv/out/alice" ] || ! kill -0 "$client" 2>/dev/null; then break; fi
     sleep 0.1
   done
-  was_held alice || fail "a kernel of JupyterHub ($by) was told $(cat "$root/srv/out/alice"): $(tail -n 5 "$dir/client") $(in_there journalctl --no-pager -n 20 -u hub -u jupyter-test)"
+  was_held alice ||
+    fail "a kernel of JupyterHub ($by) was told $(cat "$root/srv/out/alice"):" \
+      "$(tail -n 5 "$dir/client")" \
+      "$(in_there journalctl --no-pager -n 20 -u hub -u jupyter-test)"
   has_leases 1 || fail "the kernel has no lease, or several: $(in_there gpurota status)"
   stays
   wait "$client" || fail "the server of JupyterHub ($by) does not end: $(tail -n 5 "$dir/client")"

@@ -76,9 +76,11 @@ all_as_before "after the upgrade"
 newer=$(version)
 in_there gpurota config check >/dev/null ||
   fail "the configuration of $first has mistakes for $newer: $(in_there gpurota config check 2>&1)"
-in_there sh -c 'mkdir -p /etc/gpurota/gpurota.toml.d; printf "%s\n" "[fair_share]" "enabled = true" >/etc/gpurota/gpurota.toml.d/new.toml'
+in_there sh -c 'mkdir -p /etc/gpurota/gpurota.toml.d;
+  printf "%s\n" "[fair_share]" "enabled = true" >/etc/gpurota/gpurota.toml.d/new.toml'
 in_there systemctl reload gpurotad.service || fail "a new setting is refused"
-echo "ok $first -> $newer: seven leases, a job, a filler, a request and turns go on, and a new setting holds"
+echo "ok $first -> $newer: seven leases, a job, a filler, a request and turns go on," \
+  "and a new setting holds"
 
 before=$(main_pid)
 in_there touch /tmp/asked-enough # on the way back there may be no daemon for a while
@@ -91,8 +93,10 @@ wait_until is_decided
 if refuses_to_start; then
   # As the manual says (back-up-and-recover.md). A client that asks meanwhile is told that no daemon
   # is there.
-  in_there sh -c 'systemctl stop gpurotad.socket gpurotad; cd /var/lib/gpurota && mkdir newer && mv gpurota.db* store.mark newer/ &&
-    mv newer/gpurota.db.version-* gpurota.db && systemctl reset-failed gpurotad.socket gpurotad; systemctl start gpurotad && dpkg --configure -a' \
+  in_there sh -c 'systemctl stop gpurotad.socket gpurotad; cd /var/lib/gpurota && mkdir newer &&
+    mv gpurota.db* store.mark newer/ && mv newer/gpurota.db.version-* gpurota.db &&
+    systemctl reset-failed gpurotad.socket gpurotad; systemctl start gpurotad &&
+    dpkg --configure -a' \
     >"$dir/install" 2>&1 || fail "going back as the manual says: $(tail -n 5 "$dir/install")"
 fi
 wait_until other_than "$before"

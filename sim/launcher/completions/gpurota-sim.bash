@@ -27,11 +27,13 @@ _gpurota_sim() {
   fi
   case $first in
     '') mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"
-      compgen -W "list show set --dir --shared --show-unsupported --help --version $("${COMP_WORDS[0]}" list 2>/dev/null | awk '{print $1}')" -- "$current") ;;
+      compgen -W "list show set --dir --shared --show-unsupported --help --version $(
+        "${COMP_WORDS[0]}" list 2>/dev/null | awk '{print $1}')" -- "$current") ;;
     set)
       compopt -o nospace 2>/dev/null
       mapfile -t COMPREPLY < <(compgen -S = -W "release_delay_ms hold_for_children host_budget
-        $(printf 'gpu0.%s ' fail_allocation lost flip_bits copy_rate hidden hide_processes utilisation temperature power_w compute_mode)" -- "$current")
+        $(printf 'gpu0.%s ' fail_allocation lost flip_bits copy_rate hidden hide_processes \
+          utilisation temperature power_w compute_mode)" -- "$current")
       ;;
     list | show) mapfile -t COMPREPLY < <(compgen -W --dir -- "$current") ;;
     *) mapfile -t COMPREPLY < <(compgen -W '--dir --shared --' -- "$current") ;;

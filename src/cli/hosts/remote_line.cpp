@@ -21,7 +21,8 @@ constexpr std::string_view kScript =
     R"({ printf 'gpurota: cannot run in %s on %s: there is no such folder for you; )"
     R"(start in a folder that both machines have\n' "$folder" "$host" >&2; exit 125; }; )"
     R"(command -v gpurota >/dev/null || )"
-    R"({ printf 'gpurota: there is no gpurota on the PATH of %s\n' "$host" >&2; exit 125; }; with=; )"
+    R"({ printf 'gpurota: there is no gpurota on the PATH of %s\n' "$host" >&2; exit 125; }; )"
+    R"(with=; )"
     R"([ "$terminal" = 1 ] || { setpriv --pdeathsig TERM true 2>/dev/null && )"
     R"(with='setpriv --pdeathsig TERM'; }; exec $with sh -c "$1" sh "$with" "$@")";
 // Waits for the end of gpurota. Signals from the terminal are left to gpurota.

@@ -1,7 +1,8 @@
 // The parts of a ResourceClaim of Kubernetes that this node's driver needs: plain data, and the
 // leases that the claim stands for. Pure.
 //
-//   the API server's answer ──parse_claim──► AllocatedClaim ──leases_of──► Claim, stored ──order_of──► the daemon's lease
+//   the API server's answer ──parse_claim──► AllocatedClaim ──leases_of──► Claim, stored
+//     ──order_of──► the daemon's lease
 //
 // A claim is one lease, or has a lease for each of its parts. A part is a container, if Kubernetes
 // made the claim from resources that a pod's containers ask for; or a request, if the configuration

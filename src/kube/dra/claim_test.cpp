@@ -22,7 +22,8 @@ std::string result(const std::string& device, const std::string& memory = "8Gi",
 }
 std::string config(const char* source, const std::string& keys) {
   return std::string(R"({"source":")") + source +
-         R"(","opaque":{"driver":"gpurota.dev","parameters":{"apiVersion":"gpurota.dev/v1","kind":"LeaseConfig",)" +
+         R"(","opaque":{"driver":"gpurota.dev","parameters":)"
+         R"({"apiVersion":"gpurota.dev/v1","kind":"LeaseConfig",)" +
          keys + "}}}";
 }
 std::vector<NodeGpu> gpus() {
@@ -149,11 +150,11 @@ TEST(AClaim, ClaimLowersTheLimitOfItsClassButNeverRaisesIt) {
 }
 
 TEST(AClaim, ConfigurationForOtherRequestsIsIgnored) {
-  const std::string other =
-      R"({"source":"FromClaim","requests":["other"],"opaque":{"driver":"gpurota.dev","parameters":7}})";
+  const std::string other = R"({"source":"FromClaim","requests":["other"],)"
+                            R"("opaque":{"driver":"gpurota.dev","parameters":7}})";
   EXPECT_TRUE(lease(claim_json(result("gpu-a"), other)));
-  const std::string its =
-      R"({"source":"FromClaim","requests":["gpu"],"opaque":{"driver":"gpurota.dev","parameters":7}})";
+  const std::string its = R"({"source":"FromClaim","requests":["gpu"],)"
+                          R"("opaque":{"driver":"gpurota.dev","parameters":7}})";
   EXPECT_FALSE(lease(claim_json(result("gpu-a"), its)));
 }
 
@@ -207,10 +208,9 @@ TEST(AClaim, MalformedClaimIsRefused) {
                            R"({"metadata":{"uid":"uid-2"}})", R"({"metadata":{"uid":"uid-1"}})"}) {
     EXPECT_FALSE(parse_claim(kId, text)) << text;
   }
-  for (
-      const char* result :
-      {"7", "{}", R"({"driver":"gpurota.dev"})",
-       R"({"request":"g","driver":"gpurota.dev","pool":"n","device":"gpu-a","consumedCapacity":{"memory":"much"}})"}) {
+  for (const char* result : {"7", "{}", R"({"driver":"gpurota.dev"})",
+                             R"({"request":"g","driver":"gpurota.dev","pool":"n","device":"gpu-a",)"
+                             R"("consumedCapacity":{"memory":"much"}})"}) {
     EXPECT_FALSE(parse_claim(kId, claim_json(result))) << result;
   }
 }

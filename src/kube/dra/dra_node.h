@@ -4,7 +4,8 @@
 //   Prepare ──► a claim: devices, a token ──► its lease (by the thread that asked) ──► stored
 //     ──► its spec (by the thread that asked) ──► kubelet
 //   the daemon no longer has the lease (somebody released it)
-//     ──► it is ordered again, as nobody else will ask for it, if the API server has the claim still
+//     ──► it is ordered again, as nobody else will ask for it, if the API server has the
+//         claim still
 //   Unprepare ──► the lease ends (by the thread that asked) ──► the claim is removed
 #pragma once
 

@@ -7,8 +7,10 @@ namespace {
 
 constexpr std::string_view kDraBefore = R"(Usage: gpurota-dra [OPTION]...
 
-The driver of gpurota for dynamic resources of Kubernetes (1.34 or newer): publishes the GPUs of this node and has
-gpurotad make the lease of each claim before its pod starts. It runs in the foreground, as root, and logs to stderr.
+The driver of gpurota for dynamic resources of Kubernetes (1.34 or newer): publishes the GPUs of )"
+                                        R"(this node and has
+gpurotad make the lease of each claim before its pod starts. It runs in the foreground, as root, )"
+                                        R"(and logs to stderr.
 
 )";
 
