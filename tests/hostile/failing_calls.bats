@@ -46,8 +46,9 @@ begin_with() {
 @test "no descriptor ends nothing but a request" { fail_calls descriptors 5; }
 @test "no room on the disk ends nothing but a request" { fail_calls disk 3; }
 
-@test "a daemon that begins without memory takes up all there is, or ends and the next one does" { \
-  begin_with memory 400; }
+@test "a daemon that begins without memory takes up all there is, or ends and the next one does" {
+  begin_with memory 400
+}
 @test "a daemon that begins without threads takes up all there is, or ends and the next one does" {
   begin_with threads 1
 }
