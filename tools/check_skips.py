@@ -20,7 +20,7 @@ from list_skips import read_expected  # noqa: E402
 EXPECTED = "tests/expected_skips.txt"
 GTEST_CASE = re.compile(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)")
 FIXTURE = re.compile(r"^(?:class|struct) (\w+)\b.*:.*\bTest\b")
-BATS_CASE = re.compile(r"^@test \"(.*)\" \{$")
+BATS_CASE = re.compile(r"^@test \"(.*)\" \{")
 FUNCTION = re.compile(r"^(\w+)\(\) \{")
 BY_USER = re.compile(r"\b(?:root|id -u)\b|\bgete?uid\(")
 

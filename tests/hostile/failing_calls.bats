@@ -39,12 +39,21 @@ begin_with() {
     >>"${E2E_REPORT:-/dev/stdout}"
 }
 
-@test "no memory ends nothing but a request" { fail_calls memory 500; }
-@test "no memory for a while ends nothing but requests" { \
-  E2E_FAILING_TIMES=${E2E_FAILING_TIMES:-20} fail_calls memory 700; }
-@test "no thread ends nothing but a request" { fail_calls threads 1; }
-@test "no descriptor ends nothing but a request" { fail_calls descriptors 5; }
-@test "no room on the disk ends nothing but a request" { fail_calls disk 3; }
+@test "no memory ends nothing but a request" {
+  fail_calls memory 500
+}
+@test "no memory for a while ends nothing but requests" {
+  E2E_FAILING_TIMES=${E2E_FAILING_TIMES:-20} fail_calls memory 700
+}
+@test "no thread ends nothing but a request" {
+  fail_calls threads 1
+}
+@test "no descriptor ends nothing but a request" {
+  fail_calls descriptors 5
+}
+@test "no room on the disk ends nothing but a request" {
+  fail_calls disk 3
+}
 
 @test "a daemon that begins without memory takes up all there is, or ends and the next one does" {
   begin_with memory 400

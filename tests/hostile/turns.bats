@@ -67,12 +67,18 @@ keeps() { # the worker gets the keeper's room, and events say what happened
   [ "$(value "[l for l in leases if l['lease_id'] == '$LIED_FOR']")" = '[]' ]
 }
 
-@test "a tenant that answers nothing keeps its turn for longest_drain, and its lease ends" { keeps \
-  silent; }
-@test "a tenant that always claims to be at work loses its lease after longest_drain" { keeps \
-  busy; }
-@test "a tenant whose evictions all fail loses its lease after longest_drain" { keeps fails; }
-@test "a tenant that undoes every eviction loses its lease after longest_drain" { keeps returns; }
+@test "a tenant that answers nothing keeps its turn for longest_drain, and its lease ends" {
+  keeps silent
+}
+@test "a tenant that always claims to be at work loses its lease after longest_drain" {
+  keeps busy
+}
+@test "a tenant whose evictions all fail loses its lease after longest_drain" {
+  keeps fails
+}
+@test "a tenant that undoes every eviction loses its lease after longest_drain" {
+  keeps returns
+}
 
 @test "while nobody waits, a tenant that answers nothing keeps its memory" {
   liar keeper keep 500 silent
