@@ -28,8 +28,6 @@ namespace {
 
 // The file with systemd-run's error message.
 constexpr const char* kComplaintFile = "complaint";
-// Made by earlier versions.
-constexpr const char* kOldUnbegunFile = "unbegun";
 
 Result<void> make_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
@@ -162,9 +160,11 @@ void Launcher::clear(std::uint64_t job) {
 }
 
 bool Launcher::began(std::uint64_t job) const {
+  const std::string place = place_of(job) + "/";
+  if (::access((place + jobs::kOldUnbegunFile).c_str(), F_OK) == 0) return false;
   struct stat lock = {};
-  const std::string path = place_of(job) + "/" + jobs::kLockFile;
-  return ::lstat(path.c_str(), &lock) == 0 ? lock.st_size == 0 : errno != ENOENT;
+  const bool is_there = ::lstat((place + jobs::kLockFile).c_str(), &lock) == 0;
+  return is_there ? lock.st_size == 0 : errno != ENOENT;
 }
 
 void Launcher::withdraw(std::uint64_t job) {
@@ -226,7 +226,7 @@ Result<void> Launcher::forget(std::uint64_t job) {
   if (!directory) return {};
   for (const char* name :
        {jobs::kOrdersFile, jobs::kReportFile, "report.new", kComplaintFile, jobs::kLockFile,
-        jobs::kLogFiles[0], jobs::kLogFiles[1], kOldUnbegunFile}) {
+        jobs::kLogFiles[0], jobs::kLogFiles[1], jobs::kOldUnbegunFile}) {
     (void)::unlinkat(directory.get(), name, 0);
   }
   if (::rmdir(place.c_str()) != 0) return fail_errno("cannot remove " + place, errno);

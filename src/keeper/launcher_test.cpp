@@ -103,6 +103,17 @@ TEST_F(LauncherTest, RunHasBegunOnceItsKeeperHasTheLock) {
   }
 }
 
+TEST_F(LauncherTest, RunThatAnOlderVersionRecordedHasNotBegun) {
+  orders_.spec.command = {"true"};
+  EXPECT_EQ(wait_for(*launcher_.start(kJob, orders_)), 0);
+  while (*launcher_.find_holder(kJob)) (void)::usleep(5'000);
+  gpurota::testing::write_file(launcher_.log_folder(kJob) + "/" + jobs::kOldUnbegunFile, "");
+  EXPECT_FALSE(launcher_.began(kJob));
+  EXPECT_EQ(wait_for(*launcher_.start(kJob, orders_)), 0);
+  EXPECT_TRUE(launcher_.began(kJob));
+  while (*launcher_.find_holder(kJob)) (void)::usleep(5'000);
+}
+
 TEST_F(LauncherTest, UnitRequestShowsNoSecrets) {
   orders_.spec.command = {"true"};
   EXPECT_EQ(wait_for(*launcher_.start(kJob, orders_)), 0);

@@ -199,6 +199,7 @@ int main(int argc, char** argv) {
   if (!directory) return 1;
   const auto lock = keeper::take_lock(directory.get());
   if (!lock) return 1;  // the other keeper reports
+  (void)::unlinkat(directory.get(), jobs::kOldUnbegunFile, 0);
   keeper::say_that_it_is_there();
   const Fd room = keeper::make_room(directory.get());
   auto report = keeper::keep(directory.get());

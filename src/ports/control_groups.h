@@ -49,10 +49,10 @@ class ControlGroups {
   // Kills everything in the group with cgroup.kill (or one by one before Linux 5.14).
   virtual Result<void> kill(const std::string& group) = 0;
   // Removes the group if it is empty. While a process is being moved, the kernel makes each removal
-  // of a group wait, so the removal runs on the same thread as enter(). Then calls `done` on the
-  // state thread, perhaps before this returns; never after this object is destroyed, but then the
-  // group is removed all the same. Not an error if the group is gone already. Do not make a group
-  // of this name again.
+  // of a group wait, so the thread of enter() removes it then. Afterwards calls `done` on the state
+  // thread, perhaps before this returns; never after this object is destroyed, but then the group
+  // is removed all the same. Not an error if the group is gone already. Do not make a group of this
+  // name again.
   virtual void remove(const std::string& group, std::function<void(const Result<void>&)> done) = 0;
 };
 

@@ -41,8 +41,13 @@ void SystemControlGroups::enter(const std::string& group, pid_t pid,
   // The number is another process's as soon as this one has been reaped.
   const auto process = std::make_shared<Fd>(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!*process) return done(fail_errno(fmt::format("cannot hold process {}", pid), errno));
-  worker().run([group, pid, process] { return enter_cgroup(group, pid, process->get()); },
-               std::move(done));
+  if (!worker_) worker_.emplace(loop_, "cgroups");
+  ++moving_;
+  worker_->run([group, pid, process] { return enter_cgroup(group, pid, process->get()); },
+               [this, done = std::move(done)](const Result<void>& moved) {
+                 --moving_;
+                 done(moved);
+               });
 }
 
 Result<void> SystemControlGroups::fence(const std::string& group, const DeviceFences& fences) {
@@ -57,17 +62,13 @@ Result<void> SystemControlGroups::kill(const std::string& group) { return kill_c
 
 void SystemControlGroups::remove(const std::string& group,
                                  std::function<void(const Result<void>&)> done) {
+  if (moving_ == 0) return done(remove_cgroup(group));
   leaving_.insert(group);
-  worker().run([group] { return remove_cgroup(group); },
+  worker_->run([group] { return remove_cgroup(group); },
                [this, group, done = std::move(done)](const Result<void>& removed) {
                  leaving_.erase(group);
                  done(removed);
                });
-}
-
-Worker& SystemControlGroups::worker() {
-  if (!worker_) worker_.emplace(loop_, "cgroups");
-  return *worker_;
 }
 
 }  // namespace gpurota::sys

@@ -39,10 +39,9 @@ class SystemControlGroups final : public ports::ControlGroups {
  private:
   ports::EventLoop& loop_;
   std::optional<CgroupMount> mount_;
-  Worker& worker();
-
   std::set<std::string> leaving_;  // to be removed by the worker
-  std::optional<Worker> worker_;   // for enter() and remove(); from their first call
+  int moving_ = 0;                 // calls of enter() that the worker has not answered
+  std::optional<Worker> worker_;   // from the first call of enter()
 };
 
 }  // namespace gpurota::sys

@@ -55,6 +55,10 @@ class SystemProcessesTest : public ::testing::Test {
     processes_.cgroups().remove(group, [&](const Result<void>& removal) { result = removal; });
     return loop_.run_until([&] { return result.has_value(); }) && *result;
   }
+  void reap_killed(pid_t pid) {
+    ::kill(pid, SIGKILL);
+    reap(pid);
+  }
   void reap(pid_t pid) {
     ::waitpid(pid, nullptr, 0);
     std::erase(children_, pid);
@@ -215,11 +219,18 @@ TEST_F(SystemProcessesTest, ACgroupHoldsAndEndsAllThatIsStartedInIt) {
   EXPECT_TRUE(removed(*made));
 
   auto other = std::make_unique<SystemProcesses>(loop_);
-  const auto left = other->cgroups().make_below(start(), name);
-  ASSERT_TRUE(left) << left.error().message;
-  other->cgroups().remove(*left, [](const Result<void>&) { FAIL() << "after the destruction"; });
+  const pid_t moved_pid = start();
+  const auto left = other->cgroups().make_below(moved_pid, name);
+  const auto second = other->cgroups().make_below(moved_pid, name + "-second");
+  ASSERT_TRUE(left && second);
+  const auto never = [](const Result<void>&) { FAIL() << "after the destruction"; };
+  other->cgroups().enter(*second, moved_pid, never);
+  other->cgroups().remove(*left, never);
   other.reset();
   EXPECT_NE(::access(left->c_str(), F_OK), 0) << "a daemon that ends leaves no group behind";
+  reap_killed(moved_pid);
+  EXPECT_TRUE(loop_.run_until([&] { return processes_.cgroups().members(*second)->empty(); }));
+  EXPECT_TRUE(removed(*second));
 }
 
 TEST_F(SystemProcessesTest, ChildHasTheNameGivenByItsParent) {

@@ -14,7 +14,7 @@ namespace gpurota::daemon {
 namespace {
 
 // How long start() waits for the driver. A later answer takes effect when it comes.
-constexpr std::chrono::milliseconds kDriverPatience{2000};
+constexpr std::chrono::milliseconds kStartOfDaemon{2000};
 
 Error not_limited(const std::string& why) {
   return {Code::kUnavailable, 0,
@@ -46,6 +46,7 @@ void DriverLimits::on_lease_change(const LeaseEntry& entry, bool gone) {
     chosen_.erase(entry.lease.id);
     required_.erase(entry.lease.id);
     starts_.erase(entry.lease.id);
+    failing_since_.erase(entry.lease.id);
   } else if (is_on()) {
     choose(entry);
   }
@@ -83,7 +84,9 @@ Result<void> DriverLimits::check_new(const Lease& lease) {
 Result<bool> DriverLimits::check_start(const LeaseEntry& entry) {
   if (!is_on() || !started_ || !is_slice(entry.lease)) return false;
   const LeaseId id = entry.lease.id;
+  const std::string last = chosen(entry).group;
   choose(entry);
+  if (chosen(entry).group != last) refresh();
   const bool unanswered = is_unanswered(entry);
   if (!unanswered) {
     starts_.erase(id);
@@ -94,6 +97,7 @@ Result<bool> DriverLimits::check_start(const LeaseEntry& entry) {
       watch_starts();
       return true;
     }
+    starts_.erase(start);
   }
   if (!is_required(id)) {
     if (unanswered) log::warn("the driver does not answer, starting a command without its limit");
@@ -113,6 +117,13 @@ bool DriverLimits::is_unanswered(const LeaseEntry& entry) const {
 
 bool DriverLimits::is_required(LeaseId id) const {
   return parts_.config.enforcement == config::Enforcement::kDriver && required_.contains(id);
+}
+
+bool DriverLimits::fails_for_now(const LeaseEntry& entry) const {
+  return std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
+    const LimitFound* const found = find(entry, share.uuid);
+    return found && found->error && found->error->code == Code::kIo;
+  });
 }
 
 // on_change() lets starts ask again whose time is over.
@@ -302,7 +313,7 @@ void DriverLimits::run(bool wait) {
   };
   if (!wait) {
     worker_->run(job, done);
-  } else if (!worker_->run_and_wait(kDriverPatience, job, done)) {
+  } else if (!worker_->run_and_wait(kStartOfDaemon, job, done)) {
     log::warn("the driver does not answer about its memory limits yet, continuing");
   }
 }
@@ -352,7 +363,14 @@ void DriverLimits::end_unlimited() {
     const LeaseEntry* const entry = parts_.tables.find(id);
     if (!is_required(id) || !entry || entry->cause || !entry->main) continue;
     if (starts_.contains(id) || is_unanswered(*entry)) continue;
-    if (std::string why = why_not(*entry); !why.empty()) refused[id] = std::move(why);
+    std::string why = why_not(*entry);
+    if (why.empty()) {
+      failing_since_.erase(id);
+      continue;
+    }
+    const TimePoint now = parts_.loop.now();
+    const TimePoint since = failing_since_.try_emplace(id, now).first->second;
+    if (!fails_for_now(*entry) || now - since >= kDriverPatience) refused[id] = std::move(why);
   }
   for (const auto& [id, why] : refused) {
     parts_.end(id, fmt::format("the driver cannot limit it, which the site requires "

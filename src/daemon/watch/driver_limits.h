@@ -42,6 +42,9 @@ class DriverLimits {
   // How long the start of a command waits for its limit, so that the command executes nothing
   // before the limit is set.
   static constexpr Duration kStartPatience = std::chrono::seconds(2);
+  // How long a driver may fail, as while it is loaded again, before leases are ended that must have
+  // its limit.
+  static constexpr Duration kDriverPatience = 3 * kPeriod;
 
   // All must outlive the DriverLimits.
   struct Parts {
@@ -106,6 +109,7 @@ class DriverLimits {
   std::string why_in_part(const LeaseEntry& entry) const;
   bool is_unanswered(const LeaseEntry& entry) const;
   bool is_required(LeaseId id) const;
+  bool fails_for_now(const LeaseEntry& entry) const;
   void watch_starts();
   LimitSetter::Wanted wanted() const;
   Bytes nested_limits(const std::string& group, const GpuEntry& gpu, LeaseId outer) const;
@@ -128,7 +132,9 @@ class DriverLimits {
   std::map<LeaseId, LimitedGroup> chosen_;
   std::set<LeaseId> required_;           // made while the site required the driver's limit
   std::map<LeaseId, TimePoint> starts_;  // until when the start of a command waits for the driver
-  std::string told_;                     // the last trouble that was logged
+  // Since when the driver fails for a lease that must have its limit.
+  std::map<LeaseId, TimePoint> failing_since_;
+  std::string told_;  // the last trouble that was logged
   std::shared_ptr<LimitSetter> setter_;
   std::unique_ptr<sys::Worker> worker_;
   ports::EventLoop::SourcePtr timer_, starts_timer_;

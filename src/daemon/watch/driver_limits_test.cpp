@@ -207,6 +207,25 @@ TEST_F(DriverLimitsTest, ARequiredLimitThatIsLostEndsTheLease) {
   EXPECT_THAT(ended[id], HasSubstr("Insufficient Permissions"));
 }
 
+TEST_F(DriverLimitsTest, ADriverThatFailsEndsALeaseOnlyAfterAWhile) {
+  begin(Enforcement::kDriver);
+  const LeaseId id = make(slice(gib(2)));
+  start(id);
+  EXPECT_FALSE(*limits.check_start(entry(id)));
+  probe->set_limit_error(Error{Code::kIo, 0, "Uninitialized"});
+  Lease changed = entry(id).lease;
+  changed.gpus[0].limit = gib(4);
+  ASSERT_TRUE(world.leases.change(changed));
+  settle();
+  EXPECT_TRUE(ended.empty());
+  EXPECT_EQ(limits.why_not(entry(id)), "Uninitialized");
+  loop.advance(DriverLimits::kDriverPatience);
+  settle();
+  limits.refresh();
+  settle();
+  EXPECT_THAT(ended[id], HasSubstr("Uninitialized"));
+}
+
 TEST_F(DriverLimitsTest, AStartWaitsForItsLimit) {
   begin(Enforcement::kAuto);
   const LeaseId id = make(slice(gib(2)));

@@ -44,7 +44,12 @@ LeaseGroups groups_of(const LeaseEntry& entry) {
 }
 
 LimitedGroup GroupChooser::choose(const LeaseEntry& entry, const std::string& last) {
-  const LeaseGroups groups = groups_of(entry);
+  LeaseGroups groups = groups_of(entry);
+  // A lease remembers containers that have ended.
+  std::erase_if(groups.containers, [this](const std::string& container) {
+    const auto members = processes_.cgroups().members(container);
+    return members && members->empty();
+  });
   LimitedGroup chosen{.group = {}, .groups = groups.count()};
   if (groups.containers.size() == 1 && is_own(entry, groups.containers.front())) {
     chosen.group = groups.containers.front();

@@ -34,7 +34,7 @@ struct LimitedGroup {
 class GroupChooser {
  public:
   // How long an answer about the programs in a container is used.
-  static constexpr Duration kFresh = std::chrono::seconds(5);
+  static constexpr Duration kFresh = std::chrono::seconds(60);
   // A container with more processes gets no limit: to read more would delay the state thread.
   static constexpr std::size_t kMostProcesses = 256;
 

@@ -25,6 +25,11 @@ class LeaseGroupsTest : public ::testing::Test {
     command.members.set_root(std::nullopt, group, std::nullopt);
     entry.commands.emplace(pid, std::move(command));
   }
+  // Returns the container's process.
+  pid_t add_container(LeaseEntry& entry, const std::string& group) {
+    entry.containers.push_back({1000, group});
+    return processes.spawn({.uid = 1000, .cgroup = group});
+  }
 
   testing::FakeEventLoop loop;
   testing::FakeProcesses processes{loop};
@@ -56,16 +61,19 @@ TEST_F(LeaseGroupsTest, TheChoiceStaysAmongCommands) {
 TEST_F(LeaseGroupsTest, AContainerIsChosenUnlessThereAreSeveral) {
   LeaseEntry& entry = add(1);
   entry.members.set_root(std::nullopt, "/user/gpurota-L1-7", std::nullopt);
-  entry.containers = {{1000, "/engine/a"}};
+  const pid_t first = add_container(entry, "/engine/a");
   EXPECT_EQ(chooser.choose(entry, "/user/gpurota-L1-7").group, "/engine/a");
   EXPECT_TRUE(chooser.choose(entry, "").is_container);
-  entry.containers.push_back({1000, "/engine/b"});
+  add_container(entry, "/engine/b");
   EXPECT_EQ(chooser.choose(entry, "/engine/a").group, "/user/gpurota-L1-7");
+  processes.die(first);
+  EXPECT_EQ(chooser.choose(entry, "/user/gpurota-L1-7").group, "/engine/b")
+      << "the first container has ended";
 }
 
 TEST_F(LeaseGroupsTest, AContainerOfTwoLeasesOrTwoUsersIsNobodys) {
   LeaseEntry& entry = add(1);
-  entry.containers = {{1000, "/engine/a"}};
+  add_container(entry, "/engine/a");
   EXPECT_EQ(chooser.choose(entry, "").group, "/engine/a");
   LeaseEntry& other = add(2);
   add_command(other, 9, "/engine/a/gpurota-L2-9");

@@ -37,6 +37,11 @@ LimitRound LimitSetter::carry_out(const Wanted& wanted, const Machine& machine) 
   load(round);
   if (machine.driver != driver_) unsupported_.clear();
   driver_ = machine.driver;
+  // The answer for a GPU that left, for example as it was divided by MIG, may be another later.
+  std::erase_if(unsupported_, [&](const auto& each) {
+    return std::none_of(machine.gpus.begin(), machine.gpus.end(),
+                        [&](const GpuInfo& gpu) { return gpu.uuid == each.first; });
+  });
   for (const GpuInfo& gpu : machine.gpus) {
     if (!unsupported_.contains(gpu.uuid)) examine(gpu, machine.own_group, round);
     if (unsupported_.contains(gpu.uuid)) {
