@@ -175,9 +175,9 @@ in_box() {
   in_background second gpurota run --lease L1 -- "$PROGRAM" hold 100
   wait_until says second holding
   wait_until lease 'l["not_by_driver"].startswith("it is in 2 control groups")'
-  local group limits=
-  for group in "$TREE"/gpurota-*; do limits+="$(limit "$group") "; done
-  [ "$limits" = '1536 none ' ] || [ "$limits" = 'none 1536 ' ]
+  local group hard=
+  for group in "$TREE"/gpurota-*; do hard+="$(limit "$group") "; done
+  [ "$hard" = '1536 none ' ] || [ "$hard" = 'none 1536 ' ]
 }
 
 @test "limits of others below a lease's group are shown and stay" {
