@@ -137,7 +137,7 @@ struct UpdateOptions {
   std::optional<std::string> until;           // as written; instead of `lasts`
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
-  std::optional<EndWarning> warning;   // at least one field from `memory` on is set
+  std::optional<EndWarning> warning;   // at least one of `memory` to `warning` is set
   std::optional<std::string> reason;
 };
 struct TurnsOptions {

@@ -26,8 +26,9 @@ class RepeatedCalls {
   // `loop` must outlive this.
   RepeatedCalls(ports::EventLoop& loop, Find find, Repeat repeat);
 
-  // Lets the call of the connection wait for the next event of this kind, but not beyond `latest`;
-  // empty: for however long that takes.
+  // Lets the call of the connection wait for the next event of this kind, but not beyond `latest`,
+  // as the event may never come: a GPU whose driver hangs gives no sample. Empty: for however long
+  // that takes.
   void wait(ControlConnection& connection, const proto::Call& call, CallEvent event,
             std::optional<TimePoint> latest = std::nullopt);
 

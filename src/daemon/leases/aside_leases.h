@@ -2,8 +2,8 @@
 // booking moves there when its owner begins to use it, and leases that do not fit beside the slice
 // of a booking that has begun. State thread only.
 //
-// Nothing is stored here. A new daemon computes the same leases: no swap lease is granted beside
-// slices that leave too little memory for it, so only a booking can have caused such a lack.
+// Nothing is stored here. A new daemon computes the same leases, as no swap lease is granted beside
+// slices that leave too little memory for it.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

@@ -10,9 +10,9 @@ uint64_t State::used(int slot, int64_t granted, int64_t headroom) const {
   return used > 0 ? static_cast<uint64_t>(used) : 0;
 }
 
-// The daemon compares these figures with NVML's while the program is quiet. Figures that another
-// thread changes during the store are stored again, so that the page does not keep outdated
-// figures.
+// The daemon compares these figures with NVML's while the program is quiet. If another thread
+// changes the headroom or the grant during the store, both figures that follow from these are
+// stored again, so that the page does not keep outdated ones.
 void State::mirror(int slot) {
   gpurota_page* shared = page.load(std::memory_order_acquire);
   if (shared == nullptr) return;
