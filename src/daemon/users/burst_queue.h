@@ -1,7 +1,7 @@
 // A fair queue that lets bursts pass: a few requests of each user at a time are served when they
 // arrive. If a user sends more, the further requests wait in a FairQueue. A user who sends at full
-// speed thus delays another user by a few requests and one slice of the dispatcher. This costs
-// nothing for a user who is alone, or sends little. Pure; state thread only.
+// speed thus delays another user by a few requests and one slice of the dispatcher. The
+// rule costs a user nothing who is alone, or sends little. Pure; state thread only.
 #pragma once
 
 #include "daemon/users/fair_queue.h"
