@@ -68,7 +68,8 @@ TEST(Pods, LeaseGetsThePodsNameByAnUpdate) {
   ASSERT_TRUE(daemon.call(release));
   call.pod->name = "train-1";
   EXPECT_FALSE(daemon.call(call));
-  EXPECT_TRUE(leases_of(daemon).empty()) << "a lease that is over is not made again to be named";
+  EXPECT_TRUE(eventually([&] { return leases_of(daemon).empty(); }))
+      << "a lease that is over is not made again to be named";
 }
 
 TEST(Pods, PodIsIdentifiedByItsTokenAlone) {
