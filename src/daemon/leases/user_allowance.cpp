@@ -52,10 +52,11 @@ lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entrie
     }
     // The use is not negative even if the clock was set back.
     const auto so_far = std::max(now - std::max(entry.lease.since, from), WallTime::duration(0));
-    held.gpu_time += gpu_time_of(so_far, parts_of(entry.lease, gpus));
+    const double parts = parts_of(entry.lease, gpus);
+    held.gpu_time += gpu_time_of(so_far, parts);
     if (entry.lease.ends && !entry.cause) {
       const auto left = std::max(*entry.lease.ends - now, WallTime::duration(0));
-      held.promised += gpu_time_of(left, parts_of(entry.lease, gpus));
+      held.promised += gpu_time_of(left, parts);
     }
   }
   return held;

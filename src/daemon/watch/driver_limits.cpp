@@ -23,10 +23,6 @@ Error not_limited(const std::string& why) {
                       why)};
 }
 
-std::string no_group_of_kind(LeaseKind kind) {
-  return fmt::format("a {} has no control group of its own", to_string(kind));
-}
-
 bool is_slice(const Lease& lease) { return !lease.exclusive() && !lease.swap(); }
 
 }  // namespace
@@ -56,11 +52,8 @@ void DriverLimits::on_lease_change(const LeaseEntry& entry, bool gone) {
 Result<void> DriverLimits::check_request(const AcquireRequest& request) const {
   const bool is_slice = request.placement.memory && !request.placement.swap;
   if (parts_.config.enforcement != config::Enforcement::kDriver || !is_slice) return {};
-  if (stands_alone(request.kind)) {
-    return tl::unexpected(not_limited(no_group_of_kind(request.kind)));
-  }
-  if (parts_.processes.cgroups().of(::getpid()).empty()) {
-    return tl::unexpected(not_limited("there is no cgroup v2"));
+  if (const std::string why = why_no_kind(request.kind); !why.empty()) {
+    return tl::unexpected(not_limited(why));
   }
   return {};
 }
@@ -71,10 +64,7 @@ Result<void> DriverLimits::check_new(const Lease& lease) {
   for (const LeaseGpu& share : lease.gpus) {
     if (why.empty()) why = why_no_gpu(share);
   }
-  if (why.empty() && stands_alone(lease.kind)) why = no_group_of_kind(lease.kind);
-  if (why.empty() && parts_.processes.cgroups().of(::getpid()).empty()) {
-    why = "there is no cgroup v2";
-  }
+  if (why.empty()) why = why_no_kind(lease.kind);
   if (why.empty() && !asked_) why = "the driver has not answered yet";
   if (!why.empty()) return tl::unexpected(not_limited(why));
   required_.insert(lease.id);
@@ -151,6 +141,13 @@ void DriverLimits::choose(const LeaseEntry& entry) {
   if (!is_slice(entry.lease)) return;
   LimitedGroup& group = chosen_[entry.lease.id];
   group = chooser_.choose(entry, group.group);
+}
+
+std::string DriverLimits::why_no_kind(LeaseKind kind) const {
+  if (stands_alone(kind)) {
+    return fmt::format("a {} has no control group of its own", to_string(kind));
+  }
+  return parts_.processes.cgroups().of(::getpid()).empty() ? "there is no cgroup v2" : "";
 }
 
 std::string DriverLimits::why_no_gpu(const LeaseGpu& share) const {

@@ -104,6 +104,7 @@ class DriverLimits {
   const LimitedGroup& chosen(const LeaseEntry& entry) const;
   void choose(const LeaseEntry& entry);
   // As why_not().
+  std::string why_no_kind(LeaseKind kind) const;
   std::string why_no_gpu(const LeaseGpu& share) const;
   std::string why_no_group(const LeaseEntry& entry) const;
   std::string why_in_part(const LeaseEntry& entry) const;
