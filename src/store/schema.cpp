@@ -313,6 +313,10 @@ CREATE TABLE job_item (            -- an item of an array that has begun, or is 
   PRIMARY KEY (job, item)
 ) STRICT, WITHOUT ROWID;
 )sql",
+    R"sql(
+-- made while the site required the driver's limit
+ALTER TABLE lease ADD COLUMN needs_driver_limit INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -57,6 +57,21 @@ slow() { echo "$1" >"$TREE-slow"; }
   done
 }
 
+@test "a start that waits for a required limit is refused by the next daemon, too" {
+  enforce driver
+  slow 500
+  in_background held gpurota run --gpu-ids 0 --memory 1G -- echo started
+  wait_until eval '[ -n "$(group)" ]'
+  kill_daemon
+  slow 4000
+  start_daemon
+  local code=0
+  wait "$BACKGROUND_PID" || code=$?
+  [ "$code" != 0 ]
+  lacks started held
+  says held 'the driver did not answer in time'
+}
+
 @test "a program with the library is refused by the library, at its limit and not before" {
   enforce auto
   in_background greedy gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" greedy 64

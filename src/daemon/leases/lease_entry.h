@@ -55,6 +55,8 @@ struct LeaseEntry {
   // `main` is the same process as `holder`.
   bool automatic = false;
   bool subreaper = false;  // the holder collects orphaned processes
+  // A slice that was made while the site required the driver's limit (enforcement = "driver").
+  bool needs_driver_limit = false;
   LeaseProcesses members;
   // Containers with a process of the lease, each with the user of that process. The user's other
   // processes in the container are in the lease too, unless they are in another lease.

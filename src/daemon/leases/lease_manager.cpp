@@ -147,6 +147,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   }
   GPUROTA_ASSIGN_OR_RETURN(entry.main, find(stored.main, std::move(on_main_death)));
   entry.subreaper = stored.subreaper;
+  entry.needs_driver_limit = stored.needs_driver_limit;
   if (same_boot) entry.containers = stored.containers;
   const auto id_of = [](const std::optional<TrackedProcess>& process) {
     return process ? std::optional(process->id) : std::nullopt;
@@ -199,6 +200,8 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.lease.kind = request.kind;
   if (request.lasts) entry.lease.ends = entry.lease.since + *request.lasts;
   entry.lease.gpus = std::move(gpus);
+  entry.needs_driver_limit = parts_.config.enforcement == config::Enforcement::kDriver &&
+                             !entry.lease.exclusive() && !entry.lease.swap();
   entry.lease.priority = request.priority;
   entry.lease.quantum = request.quantum;
   entry.lease.warning = request.warning;

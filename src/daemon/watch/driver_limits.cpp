@@ -40,7 +40,6 @@ void DriverLimits::refresh() {
 void DriverLimits::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (gone) {
     chosen_.erase(entry.lease.id);
-    required_.erase(entry.lease.id);
     starts_.erase(entry.lease.id);
     failing_since_.erase(entry.lease.id);
   } else if (is_on()) {
@@ -58,7 +57,7 @@ Result<void> DriverLimits::check_request(const AcquireRequest& request) const {
   return {};
 }
 
-Result<void> DriverLimits::check_new(const Lease& lease) {
+Result<void> DriverLimits::check_new(const Lease& lease) const {
   if (parts_.config.enforcement != config::Enforcement::kDriver || !is_slice(lease)) return {};
   std::string why;
   for (const LeaseGpu& share : lease.gpus) {
@@ -67,7 +66,6 @@ Result<void> DriverLimits::check_new(const Lease& lease) {
   if (why.empty()) why = why_no_kind(lease.kind);
   if (why.empty() && !asked_) why = "the driver has not answered yet";
   if (!why.empty()) return tl::unexpected(not_limited(why));
-  required_.insert(lease.id);
   return {};
 }
 
@@ -89,7 +87,7 @@ Result<bool> DriverLimits::check_start(const LeaseEntry& entry) {
     }
     starts_.erase(start);
   }
-  if (!is_required(id)) {
+  if (!is_required(entry)) {
     if (unanswered) log::warn("the driver does not answer, starting a command without its limit");
     return false;
   }
@@ -105,8 +103,8 @@ bool DriverLimits::is_unanswered(const LeaseEntry& entry) const {
   });
 }
 
-bool DriverLimits::is_required(LeaseId id) const {
-  return parts_.config.enforcement == config::Enforcement::kDriver && required_.contains(id);
+bool DriverLimits::is_required(const LeaseEntry& entry) const {
+  return parts_.config.enforcement == config::Enforcement::kDriver && entry.needs_driver_limit;
 }
 
 bool DriverLimits::fails_for_now(const LeaseEntry& entry) const {
@@ -356,18 +354,17 @@ void DriverLimits::warn_once() {
 // Ends leases that have lost their limit since they started; check_start() refuses a start.
 void DriverLimits::end_unlimited() {
   std::map<LeaseId, std::string> refused;
-  for (const LeaseId id : required_) {
-    const LeaseEntry* const entry = parts_.tables.find(id);
-    if (!is_required(id) || !entry || entry->cause || !entry->main) continue;
-    if (starts_.contains(id) || is_unanswered(*entry)) continue;
-    std::string why = why_not(*entry);
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    if (!is_required(entry) || entry.cause || !entry.main) continue;
+    if (starts_.contains(id) || is_unanswered(entry)) continue;
+    std::string why = why_not(entry);
     if (why.empty()) {
       failing_since_.erase(id);
       continue;
     }
     const TimePoint now = parts_.loop.now();
     const TimePoint since = failing_since_.try_emplace(id, now).first->second;
-    if (!fails_for_now(*entry) || now - since >= kDriverPatience) refused[id] = std::move(why);
+    if (!fails_for_now(entry) || now - since >= kDriverPatience) refused[id] = std::move(why);
   }
   for (const auto& [id, why] : refused) {
     parts_.end(id, fmt::format("the driver cannot limit it, which the site requires "
