@@ -40,6 +40,7 @@ void DriverLimits::refresh() {
 void DriverLimits::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (gone) {
     chosen_.erase(entry.lease.id);
+    chooser_.forget(entry.lease.id);
     starts_.erase(entry.lease.id);
     failing_since_.erase(entry.lease.id);
   } else if (is_on()) {
@@ -265,18 +266,15 @@ LimitSetter::Wanted DriverLimits::wanted() const {
 // Where limits nest, the memory of these leases counts there, too.
 Bytes DriverLimits::nested_limits(const std::string& group, const GpuEntry& gpu,
                                   LeaseId outer) const {
+  const auto is_inside = [&group](const std::string& each) {
+    return ports::is_in_cgroup(each, group);
+  };
   Bytes sum;
-  for (const auto& [id, entry] : parts_.tables.leases) {
-    const LeaseGpu* const share = entry.lease.find_gpu(gpu.info.uuid);
-    if (id == outer || !share) continue;
-    const LeaseGroups groups = groups_of(entry);
-    const auto is_inside = [&group](const std::string& each) {
-      return ports::is_in_cgroup(each, group);
-    };
-    if (std::any_of(groups.commands.begin(), groups.commands.end(), is_inside) ||
-        std::any_of(groups.containers.begin(), groups.containers.end(), is_inside)) {
-      sum += share->limit.value_or(gpu.info.memory);
-    }
+  for (const auto& [id, groups] : chooser_.groups()) {
+    const LeaseEntry* const entry = parts_.tables.find(id);
+    const LeaseGpu* const share = entry ? entry->lease.find_gpu(gpu.info.uuid) : nullptr;
+    if (id == outer || !share || !groups.has_any(is_inside)) continue;
+    sum += share->limit.value_or(gpu.info.memory);
   }
   return sum;
 }
@@ -293,6 +291,7 @@ void DriverLimits::run(bool wait) {
   again_ = false;
   ++under_way_;
   if (is_on()) {
+    chooser_.read_groups();
     for (const auto& [id, entry] : parts_.tables.leases) choose(entry);
   }
   const std::optional<ports::DriverInfo>& driver = parts_.driver.info;

@@ -20,11 +20,6 @@ bool has_group(const std::vector<std::string>& groups, const std::string& group)
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
-// Whether one of the groups is in the other one.
-bool overlap(const std::string& one, const std::string& other) {
-  return ports::is_in_cgroup(one, other) || ports::is_in_cgroup(other, one);
-}
-
 }  // namespace
 
 LeaseGroups groups_of(const LeaseEntry& entry) {
@@ -43,8 +38,18 @@ LeaseGroups groups_of(const LeaseEntry& entry) {
   return groups;
 }
 
+bool LeaseGroups::has_any(const std::function<bool(const std::string& group)>& test) const {
+  return std::any_of(commands.begin(), commands.end(), test) ||
+         std::any_of(containers.begin(), containers.end(), test);
+}
+
+void GroupChooser::read_groups() {
+  groups_.clear();
+  for (const auto& [id, entry] : tables_.leases) groups_[id] = groups_of(entry);
+}
+
 LimitedGroup GroupChooser::choose(const LeaseEntry& entry, const std::string& last) {
-  LeaseGroups groups = groups_of(entry);
+  LeaseGroups groups = groups_[entry.lease.id] = groups_of(entry);
   // A lease remembers containers that have ended.
   std::erase_if(groups.containers, [this](const std::string& container) {
     const auto members = processes_.cgroups().members(container);
@@ -67,14 +72,11 @@ LimitedGroup GroupChooser::choose(const LeaseEntry& entry, const std::string& la
 }
 
 bool GroupChooser::is_own(const LeaseEntry& entry, const std::string& container) {
-  for (const auto& [id, other] : tables_.leases) {
-    if (id == entry.lease.id) continue;
-    const LeaseGroups groups = groups_of(other);
-    const auto overlaps = [&](const std::string& group) { return overlap(group, container); };
-    if (std::any_of(groups.commands.begin(), groups.commands.end(), overlaps) ||
-        std::any_of(groups.containers.begin(), groups.containers.end(), overlaps)) {
-      return false;
-    }
+  const auto overlaps = [&container](const std::string& group) {
+    return ports::is_in_cgroup(group, container) || ports::is_in_cgroup(container, group);
+  };
+  for (const auto& [id, groups] : groups_) {
+    if (id != entry.lease.id && groups.has_any(overlaps)) return false;
   }
   const auto known =
       std::find_if(entry.containers.begin(), entry.containers.end(),

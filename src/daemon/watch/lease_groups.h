@@ -10,6 +10,7 @@
 #include "ports/processes.h"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct LeaseGroups {
   std::vector<std::string> commands;    // by their directories; none is below another one
   std::vector<std::string> containers;  // those that are not below a command's group
   std::size_t count() const { return commands.size() + containers.size(); }
+  bool has_any(const std::function<bool(const std::string& group)>& test) const;
 };
 LeaseGroups groups_of(const LeaseEntry& entry);
 
@@ -42,6 +44,12 @@ class GroupChooser {
   GroupChooser(ports::EventLoop& loop, const LeaseTables& tables, ports::Processes& processes)
       : loop_(loop), tables_(tables), processes_(processes) {}
 
+  // Reads the groups of all leases anew. choose() compares with these, so call this first if leases
+  // have changed.
+  void read_groups();
+  void forget(LeaseId id) { groups_.erase(id); }
+  // As last read.
+  const std::map<LeaseId, LeaseGroups>& groups() const { return groups_; }
   // Chooses the lease's only container, as the command beside it is mostly its engine's client;
   // else a group of a command. `last`: the choice until now, which stays among equals. A container
   // in which other users or other leases have programs is never chosen: its limit would be theirs,
@@ -59,6 +67,7 @@ class GroupChooser {
   ports::EventLoop& loop_;
   const LeaseTables& tables_;
   ports::Processes& processes_;
+  std::map<LeaseId, LeaseGroups> groups_;
   std::map<std::string, Checked> checked_;  // by the container's group
 };
 

@@ -77,9 +77,11 @@ TEST_F(LeaseGroupsTest, AContainerOfTwoLeasesOrTwoUsersIsNobodys) {
   EXPECT_EQ(chooser.choose(entry, "").group, "/engine/a");
   LeaseEntry& other = add(2);
   add_command(other, 9, "/engine/a/gpurota-L2-9");
+  chooser.read_groups();
   EXPECT_EQ(chooser.choose(entry, "").group, "");
   EXPECT_TRUE(chooser.choose(entry, "").shared);
   other.commands.clear();
+  chooser.read_groups();
   EXPECT_EQ(chooser.choose(entry, "").group, "/engine/a");
   processes.spawn({.uid = 1001, .cgroup = "/engine/a"});
   EXPECT_EQ(chooser.choose(entry, "").group, "/engine/a") << "as read a moment ago";
