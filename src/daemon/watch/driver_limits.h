@@ -74,8 +74,9 @@ class DriverLimits {
   // GPU, where the site requires that. Changes nothing.
   Result<void> check_request(const AcquireRequest& request) const;
   // The same for a new lease with its GPUs.
-  Result<void> check_new(const Lease& lease) const;
-  // Whether the start of a command of this lease must wait for the driver: ask again after the next
+  Result<void> check_new(const LeaseEntry& entry) const;
+  // Whether the start of a command of this lease, or of its pod's containers, must wait for the
+  // driver: ask again after the next
   // on_change(), which comes within kStartPatience. An error: the site requires the driver's limit,
   // and the driver does not set it; end the lease.
   Result<bool> check_start(const LeaseEntry& entry);
@@ -104,15 +105,17 @@ class DriverLimits {
   void choose(const LeaseEntry& entry);
   // As why_not().
   std::string why_no_kind(LeaseKind kind) const;
-  std::string why_no_gpu(const LeaseGpu& share) const;
+  std::string why_no_pod(const LeaseEntry& entry) const;
+  std::string why_no_gpu(const LeaseEntry& entry, const LeaseGpu& share) const;
   std::string why_no_group(const LeaseEntry& entry) const;
   std::string why_in_part(const LeaseEntry& entry) const;
   bool is_unanswered(const LeaseEntry& entry) const;
   bool is_required(const LeaseEntry& entry) const;
   bool fails_for_now(const LeaseEntry& entry) const;
+  bool has_started(const LeaseEntry& entry) const;
   void watch_starts();
   LimitSetter::Wanted wanted() const;
-  Bytes nested_limits(const std::string& group, const GpuEntry& gpu, LeaseId outer) const;
+  Bytes nested_limits(const std::string& group, const GpuEntry& gpu) const;
   std::vector<GpuInfo> limited_gpus() const;
   void run(bool wait);
   void on_round(std::uint64_t number, LimitRound round);
