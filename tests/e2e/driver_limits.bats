@@ -202,7 +202,7 @@ in_box() {
   [ "$(limit "$POD")" = 1536 ]
   pod_lease claim-2 1b-2
   [ "$(limit "$POD")" = 3072 ] # the sum for the leases of the pod
-  gpurota explain L3 | grep 'which lets .* have 3 GiB'
+  gpurota explain L3 | grep 'which lets all programs of its pod together have 3 GiB'
   gpurota release L2 # L1 was refused
   wait_until limit_is 1536 "$POD"
   gpurota release L3
