@@ -128,8 +128,8 @@ class LeaseGpu:
     turn_position: Optional[int] = None
     # for a swap lease: memory that is in host memory until its next turn
     moved_out_bytes: Optional[int] = None
-    # the driver's limit for its programs on this GPU, or for a part of them (not_by_driver); None:
-    # there is none
+    # the driver's limit for its programs on this GPU, or for a part of them (not_by_driver); of a
+    # pod: for all leases of the pod together; None: there is none
     driver_limit_bytes: Optional[int] = None
 
 

@@ -107,9 +107,9 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
 LeaseHooks Daemon::lease_hooks() {
   return {.publish = [this](const LeaseEntry& entry, bool gone) { publish(entry, gone); },
           .check_new =
-              [this](const Lease& lease) {
-                const auto checked = turns_.check_new(lease);
-                return checked ? driver_limits_.check_new(lease) : checked;
+              [this](const LeaseEntry& entry) {
+                const auto checked = turns_.check_new(entry.lease);
+                return checked ? driver_limits_.check_new(entry) : checked;
               },
           .holds_memory =
               [this](LeaseId lease) {

@@ -304,7 +304,9 @@ std::vector<Check> check_driver_limits(const DriverLimitsReport& limits) {
   for (const std::string& other : limits.others) {
     checks.push_back(warning(name, "somebody else has set a limit: " + other,
                              "gpurota leaves that limit as it is, and the smaller limit counts: "
-                             "remove it with nvidia-smi memory-limits if it is not wanted"));
+                             "remove it with nvidia-smi memory-limits if it is not wanted; "
+                             "otherwise 'gpurota update LEASE --memory' gives others the memory "
+                             "that it leaves unused"));
   }
   if (!limits.daemon_in.empty()) {
     checks.push_back(warning(

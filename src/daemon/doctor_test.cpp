@@ -85,6 +85,8 @@ TEST(Doctor, SaysWhatTheDriverLimitsAndWhoseLimitsCount) {
   machine.driver_limits->others = {"1 GiB on GPU 0 for /a"};
   EXPECT_EQ(check_of(examine(machine), "driver limits").summary,
             "somebody else has set a limit: 1 GiB on GPU 0 for /a");
+  EXPECT_NE(check_of(examine(machine), "driver limits").remedy.value_or("").find("update LEASE"),
+            std::string::npos);
   machine.driver_limits->others.clear();
   machine.driver_limits->daemon_in = "/a";
   EXPECT_EQ(check_of(examine(machine), "driver limits").status, proto::CheckStatus::kWarning);

@@ -102,7 +102,8 @@ Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrd
   GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
   GPUROTA_ASSIGN_OR_RETURN(
       proto::AcquireForPod::Reply made,
-      daemon.call(proto::AcquireForPod{order.allocation, order.token, order.request, order.pod},
+      daemon.call(proto::AcquireForPod{order.allocation, order.token, order.request, order.pod,
+                                       order.pod_uid},
                   patience));
   return std::move(made.lease);
 }

@@ -36,6 +36,7 @@ struct LeaseOrder {
   std::string token;
   proto::LeaseRequest request;
   std::optional<proto::Pod> pod;
+  std::optional<std::string> pod_uid;  // as in AcquireForPod
 };
 // The existing lease, or a new one; waits at most `patience` for fillers to leave.
 Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrder& order,

@@ -44,6 +44,9 @@ class ControlGroups {
   // Files that are open stay open. The fence lasts as long as the group, also without the daemon.
   // Errors as of sys::set_device_program(); kGone: the group is gone.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;
+  // The first of these groups that exists, absolute; empty: none does. `paths`: in the tree of
+  // cgroup v2, without its mount.
+  virtual std::string find(const std::vector<std::string>& paths) = 0;
   // The processes in the group and in those below it; none if the group is gone.
   virtual Result<std::vector<pid_t>> members(const std::string& group) = 0;
   // Kills everything in the group with cgroup.kill (or one by one before Linux 5.14).

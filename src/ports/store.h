@@ -77,6 +77,8 @@ struct StoredLease {
   EndWarning warning{};
   std::optional<WallTime> leaves{};  // the earliest time at which it has to leave for a booking
   bool warned = false;
+  bool needs_driver_limit = false;  // the site required the driver's limit when it was made
+  std::string pod_uid{};            // of the only pod that uses it; empty: not known, or none
   bool operator==(const StoredLease&) const = default;
 };
 

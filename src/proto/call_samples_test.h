@@ -125,7 +125,8 @@ template <>
 const char* sample_text<AcquireForPod>() {
   return R"({"allocation":"kube-1","token":"00112233445566778899aabbccddeeff",)"
          R"("request":{"memory":{"bytes":8}},)"
-         R"("pod":{"namespace":"lab","name":"train","container":"main"}})";
+         R"("pod":{"namespace":"lab","name":"train","container":"main"},)"
+         R"("pod_uid":"1b4e-7"})";
 }
 template <>
 const char* sample_text<ServeWeb>() {

@@ -313,6 +313,13 @@ CREATE TABLE job_item (            -- an item of an array that has begun, or is 
   PRIMARY KEY (job, item)
 ) STRICT, WITHOUT ROWID;
 )sql",
+    R"sql(
+-- made while the site required the driver's limit
+ALTER TABLE lease ADD COLUMN needs_driver_limit INTEGER NOT NULL DEFAULT 0;
+)sql",
+    R"sql(
+ALTER TABLE lease ADD COLUMN pod_uid TEXT NOT NULL DEFAULT '';  -- of the only pod that uses it
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -44,6 +44,8 @@ StoredLease make_lease(std::uint64_t id) {
   lease.warning = {std::chrono::minutes(10), 10};
   lease.leaves = WallTime(std::chrono::milliseconds(1700000000789));
   lease.warned = true;
+  lease.needs_driver_limit = true;
+  lease.pod_uid = "1b4e-7";
   return lease;
 }
 
@@ -63,6 +65,8 @@ TEST(SqliteStore, ReadsBackExactlyTheSavedRows) {
   second.holder.reset();
   second.ending = false;
   second.subreaper = false;
+  second.needs_driver_limit = false;
+  second.pod_uid.clear();
   ASSERT_TRUE((*store)->save_lease(first));
   ASSERT_TRUE((*store)->save_lease(second));
   EXPECT_EQ(leases_of(**store), (std::vector<StoredLease>{second, first}));

@@ -2,9 +2,13 @@
 
 #include "base/fd.h"
 #include "sys/proc_files.h"
+#include "sys/sd_event_loop.h"
+#include "sys/system_control_groups.h"
 #include "testing/temp_dir.h"
 
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,6 +38,20 @@ TEST(CgroupMount, IsAbsentOnVersion1AndInMalformedText) {
   EXPECT_FALSE(parse_cgroup_mount("32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"));
   EXPECT_FALSE(parse_cgroup_mount(" - cgroup2 "));
   EXPECT_FALSE(parse_cgroup_mount("1 2 3 / /x rw - tmpfs cgroup2 rw\n"));
+}
+
+TEST(SystemControlGroups, FindsTheFirstGroupThatExistsBelowTheMount) {
+  const testing::TempDir tree;
+  std::filesystem::create_directories(tree.file("kubepods/burstable/pod1"));
+  const auto loop = SdEventLoop::make();
+  ASSERT_TRUE(loop);
+  SystemControlGroups groups(**loop);
+  EXPECT_EQ(groups.find({"kubepods/burstable/pod1"}), "") << "nothing is mounted";
+  groups.set_mount(CgroupMount{tree.path(), "/"});
+  EXPECT_EQ(groups.find({"kubepods/pod1", "kubepods/burstable/pod1", "kubepods"}),
+            tree.file("kubepods/burstable/pod1"));
+  EXPECT_EQ(groups.find({"kubepods/pod1"}), "");
+  EXPECT_EQ(groups.find({}), "");
 }
 
 TEST(CgroupDirectory, IsBelowTheMount) {

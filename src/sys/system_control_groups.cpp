@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -52,6 +53,15 @@ void SystemControlGroups::enter(const std::string& group, pid_t pid,
 
 Result<void> SystemControlGroups::fence(const std::string& group, const DeviceFences& fences) {
   return set_device_program(group, fences);
+}
+
+std::string SystemControlGroups::find(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::string group = mount_ ? fmt::format("{}/{}", mount_->point, path) : "";
+    struct stat info {};
+    if (mount_ && ::stat(group.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return group;
+  }
+  return "";
 }
 
 Result<std::vector<pid_t>> SystemControlGroups::members(const std::string& group) {

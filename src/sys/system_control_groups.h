@@ -32,6 +32,7 @@ class SystemControlGroups final : public ports::ControlGroups {
   void enter(const std::string& group, pid_t pid,
              std::function<void(const Result<void>&)> done) override;
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
+  std::string find(const std::vector<std::string>& paths) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
   Result<void> kill(const std::string& group) override;
   void remove(const std::string& group, std::function<void(const Result<void>&)> done) override;

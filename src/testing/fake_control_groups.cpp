@@ -74,6 +74,13 @@ Result<void> FakeControlGroups::fence(const std::string& group, const DeviceFenc
   return {};
 }
 
+std::string FakeControlGroups::find(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (exists("/" + path)) return "/" + path;
+  }
+  return "";
+}
+
 Result<std::vector<pid_t>> FakeControlGroups::members(const std::string& group) {
   if (is_short_) return fail(Code::kLimit, "out of descriptors");
   std::vector<pid_t> pids;

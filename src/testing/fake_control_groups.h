@@ -21,6 +21,9 @@ class FakeControlGroups final : public ports::ControlGroups {
   // Puts a living process into `group`, or into its parent's group if `group` is empty. Processes
   // without a parent share one group.
   void put(pid_t pid, const std::string& group, pid_t parent);
+  // Makes an empty group, or removes it.
+  void add(const std::string& group) { groups_.insert(group); }
+  void drop(const std::string& group) { groups_.erase(group); }
   void forget(pid_t pid) { of_process_.erase(pid); }
 
   // From now on make_below fails with kUnavailable, as in a container.
@@ -48,6 +51,7 @@ class FakeControlGroups final : public ports::ControlGroups {
   void enter(const std::string& group, pid_t pid,
              std::function<void(const Result<void>&)> done) override;
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
+  std::string find(const std::vector<std::string>& paths) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
   Result<void> kill(const std::string& group) override;
   void remove(const std::string& group, std::function<void(const Result<void>&)> done) override;

@@ -1,5 +1,7 @@
 #include "watch/container.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -99,6 +101,21 @@ std::optional<Container> find_container(
     begin = end + 1;
   }
   return found;
+}
+
+std::vector<std::string> pod_groups(std::string_view uid) {
+  constexpr Text kUidSigns = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+  if (uid.empty() || !is_of(kUidSigns, uid)) return {};
+  std::string unit(uid);
+  std::replace(unit.begin(), unit.end(), '-', '_');
+  std::vector<std::string> groups{fmt::format("kubepods.slice/kubepods-pod{}.slice", unit),
+                                  fmt::format("kubepods/pod{}", uid)};
+  for (const char* const qos : {"burstable", "besteffort"}) {
+    groups.push_back(
+        fmt::format("kubepods.slice/kubepods-{0}.slice/kubepods-{0}-pod{1}.slice", qos, unit));
+    groups.push_back(fmt::format("kubepods/{}/pod{}", qos, uid));
+  }
+  return groups;
 }
 
 }  // namespace gpurota::watch

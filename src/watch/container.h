@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpurota::watch {
 
@@ -31,5 +32,9 @@ std::optional<Container> find_container(std::string_view cgroup);
 // The innermost container whose group `counts`.
 std::optional<Container> find_container(
     std::string_view cgroup, const std::function<bool(const std::string& group)>& counts);
+
+// The control groups that kubelet may have made for the pod with this UID, without the mount of
+// cgroup v2: one for each of kubelet's cgroup drivers and each QoS class. Empty: this is no UID.
+std::vector<std::string> pod_groups(std::string_view uid);
 
 }  // namespace gpurota::watch

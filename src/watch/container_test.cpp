@@ -1,11 +1,14 @@
 #include "watch/container.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 namespace gpurota::watch {
 namespace {
+
+using ::testing::Contains;
 
 const std::string kId(64, 'a');
 const std::string kOther(64, 'b');
@@ -67,6 +70,23 @@ TEST(FindContainer, FindsNoneWhereThereIsNone) {
   EXPECT_FALSE(find_container("/kubepods/pod\x1b[31m"));
   // podman's monitor is not in the container.
   EXPECT_FALSE(find_container("/machine.slice/libpod-conmon-" + kId + ".scope"));
+}
+
+TEST(PodGroups, AreThoseInWhichFindContainerFindsThePod) {
+  const std::vector<std::string> groups = pod_groups(kPod);
+  EXPECT_EQ(groups.size(), 6U);
+  for (const std::string& group : groups) {
+    const auto found = find_container("/" + group);
+    ASSERT_TRUE(found) << group;
+    EXPECT_EQ(found->pod, kPod);
+    EXPECT_EQ(found->group, "/" + group);
+  }
+  EXPECT_THAT(pod_groups("1b-2"),
+              Contains("kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b_2.slice"));
+}
+
+TEST(PodGroups, TextThatIsNoUidHasNone) {
+  for (const char* text : {"", "a/b", "..", "a b", "\xff"}) EXPECT_TRUE(pod_groups(text).empty());
 }
 
 }  // namespace

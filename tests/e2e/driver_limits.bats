@@ -57,6 +57,21 @@ slow() { echo "$1" >"$TREE-slow"; }
   done
 }
 
+@test "a start that waits for a required limit is refused by the next daemon, too" {
+  enforce driver
+  slow 500
+  in_background held gpurota run --gpu-ids 0 --memory 1G -- echo started
+  wait_until eval '[ -n "$(group)" ]'
+  kill_daemon
+  slow 4000
+  start_daemon
+  local code=0
+  wait "$BACKGROUND_PID" || code=$?
+  [ "$code" != 0 ]
+  lacks started held
+  says held 'the driver did not answer in time'
+}
+
 @test "a program with the library is refused by the library, at its limit and not before" {
   enforce auto
   in_background greedy gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" greedy 64
@@ -162,6 +177,60 @@ in_box() {
   gpurota release --all
   wait_until no_leases
   wait_until limit_is none "$BOX"
+}
+
+@test "a pod's programs are limited from the start, by the pod's group, until its leases end" {
+  enforce driver
+  run pod_lease claim-1 1b-2
+  [ "$status" != 0 ]
+  [[ "$output" == *"its pod has no control group of cgroup v2"* ]]
+  no_leases
+  POD=$TREE/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b_2.slice
+  mkdir -p "$POD"
+  slow 100
+  pod_lease claim-1 1b-2
+  [ "$(limit "$POD")" = 1536 ]
+  rm "$TREE-slow"
+  by_driver
+  BOX=$POD/cri-containerd-$(printf 'a%.0s' {1..64}).scope
+  run in_box env -u LD_PRELOAD "$PROGRAM" hold 2000
+  [ "$status" != 0 ]
+  [[ "$output" != *holding* ]]
+  kill_daemon
+  start_daemon
+  wait_until by_driver
+  [ "$(limit "$POD")" = 1536 ]
+  pod_lease claim-2 1b-2
+  [ "$(limit "$POD")" = 3072 ] # the sum for the leases of the pod
+  gpurota explain L3 | grep 'which lets all programs of its pod together have 3 GiB'
+  gpurota release L2 # L1 was refused
+  wait_until limit_is 1536 "$POD"
+  gpurota release L3
+  wait_until no_leases
+  wait_until limit_is none "$POD"
+  slow 4000
+  run pod_lease claim-3 1b-2
+  [ "$status" != 0 ]
+  [[ "$output" == *"the driver did not answer in time"* ]]
+  rm "$TREE-slow"
+  wait_until no_leases
+}
+
+@test "a pod whose group or driver answers late is limited then" {
+  enforce auto
+  pod_lease claim-1 1b-2
+  lease '"its pod has no control group" in l["not_by_driver"]'
+  POD=$TREE/kubepods/besteffort/pod1b-2
+  mkdir -p "$POD"
+  gpurota update L1 --note x
+  wait_until by_driver
+  gpurota release --all
+  wait_until no_leases
+  wait_until limit_is none "$POD"
+  slow 500
+  pod_lease claim-2 1b-2
+  [ "$(limit "$POD")" = none ]
+  wait_until limit_is 1536 "$POD"
 }
 
 @test "of the commands of a reservation one is limited, and its shell says that it is not" {

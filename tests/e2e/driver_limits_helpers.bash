@@ -15,6 +15,11 @@ make_groups() {
   DAEMON[1]="LD_PRELOAD=${E2E_LOOP_GUARD:-}:$E2E_CGROUP_TREE"
 }
 
+# pod_lease ALLOCATION UID: takes 1 GiB of GPU 0 for a pod.
+pod_lease() {
+  python3 -B "$BATS_TEST_DIRNAME/pod_lease.py" "$E2E_DIR/run/control.sock" "$1" "$2" 0 1024
+}
+
 # For teardown(), after end_test.
 remove_groups() { rm -rf "$TREE" "$TREE-slow"; }
 

@@ -1,6 +1,6 @@
-"""Leases are made, changed and ended, processes move between control groups, others set limits of
-their own, and the daemon is killed and restarted, all at random; then the driver's limits must be
-right.
+"""Leases of users and pods are made, changed and ended, processes move between control groups,
+others set limits of their own, and the daemon is killed and restarted, all at random; then the
+driver's limits must be right.
 
     limit_races.py SECONDS SEED PROGRAM DAEMON…
 
@@ -9,9 +9,10 @@ Runs in the folder of a test case, on a simulated machine with simulated control
 
 - a limit that somebody else has set never changes,
 - a slice has exactly one limit, on its control group: its own and the allowance,
+- a pod has one limit on each GPU for all its slices there,
 - no limit of gpurota's stays after its lease.
 
-The last two are checked when nothing has been under way for a moment. Prints the counts.
+The last three are checked when nothing has been under way for a moment. Prints the counts.
 """
 import glob
 import json
@@ -28,7 +29,10 @@ from driver_limits import Driver
 TREE = os.environ["GPUROTA_SIM_DIR"] + "/cgroup"
 PATIENCE = float(os.environ.get("E2E_PATIENCE", "30"))
 GPUS = (0, 1)
+GPU_MEMORY = 8192
 MOST_LEASES = 5
+PODS = {"1b-2": TREE + "/kubepods/burstable/pod1b-2",
+        "3c-4": TREE + "/kubepods.slice/kubepods-pod3c_4.slice"}
 USER_GROUPS = (TREE + "/user0", TREE + "/user1")
 # Limits of others are odd, limits of gpurota are even.
 ALLOWANCE = 512
@@ -63,6 +67,7 @@ class Races:
         self.others = {}    # (group, GPU): MiB that somebody else has set
         self.asked = []     # commands of gpurota that may not have ended
         self.runs = []      # `gpurota run`, and processes that entered a group
+        self.pod_leases = 0  # that were asked for
         self.enforcement = "auto"
         self.counts = {}
         for group in (*USER_GROUPS, TREE + "/alone"):
@@ -91,13 +96,16 @@ class Races:
     def status(self):
         return json.loads(gpurota("status", "--json").stdout)
 
-    def leases(self):
-        """The leases whose commands have started and that are not ending."""
+    def active(self):
         try:
             leases = self.status()["leases"]
         except ValueError:  # there is no daemon now
             return []
-        return [lease for lease in leases if lease["state"] == "active" and lease.get("pid")]
+        return [lease for lease in leases if lease["state"] == "active"]
+
+    def leases(self):
+        """The leases whose commands have started and that are not ending."""
+        return [lease for lease in self.active() if lease.get("pid")]
 
     def a_lease(self):
         leases = self.leases()
@@ -149,6 +157,30 @@ class Races:
                 os.kill(lease["pid"], signal.SIGKILL)
             except ProcessLookupError:
                 pass
+
+    def begin_pod(self):
+        if sum(lease["kind"] == "pod" for lease in self.active()) >= MOST_LEASES:
+            return
+        self.pod_leases += 1
+        uid = self.chance.choice(list(PODS))
+        script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "pod_lease.py")
+        self.asked.append(subprocess.Popen(
+            [sys.executable, "-B", script, "run/control.sock", f"{uid}.{self.pod_leases}", uid,
+             str(self.chance.choice(GPUS)), str(2 * self.chance.randrange(150, 600)),
+             "swap" if self.chance.random() < 0.15 else "slice"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def finish_pod(self):
+        if pods := [lease for lease in self.active() if lease["kind"] == "pod"]:
+            self.ask("release", self.chance.choice(pods)["lease_id"])
+
+    def switch_pod(self):
+        """Kubelet makes the group of a pod, or removes it."""
+        group = self.chance.choice(list(PODS.values()))
+        if os.path.isdir(group):
+            os.rmdir(group)
+        else:
+            os.makedirs(group)
 
     def crash(self):
         time.sleep(self.chance.random() * 0.05)
@@ -213,8 +245,8 @@ class Races:
             self.wait_for_daemon()
         self.settle()
 
-    STEPS = {"begin": 6, "change": 5, "finish": 4, "crash": 2, "leave": 1, "enter": 1,
-             "set_others": 2, "switch": 0.5, "set_on_lease": 1}
+    STEPS = {"begin": 6, "change": 5, "finish": 4, "begin_pod": 3, "finish_pod": 2, "switch_pod": 1,
+             "crash": 2, "leave": 1, "enter": 1, "set_others": 2, "switch": 0.5, "set_on_lease": 1}
 
     def step(self):
         name = self.chance.choices(list(self.STEPS), list(self.STEPS.values()))[0]
@@ -240,7 +272,14 @@ class Races:
         limits, own = dict(self.others), set()
         if self.enforcement == "library":
             return limits, own
-        for lease in self.leases():
+        active = self.active()
+        for uid, group in PODS.items():
+            limits_of_pod, own_of_pod = self.expected_of_pod(uid, group, active)
+            limits.update(limits_of_pod)
+            own |= own_of_pod
+        for lease in active:
+            if not lease.get("pid"):
+                continue
             group, gpu = self.group_of(lease), lease["gpus"][0]
             place = (group, gpu["index"])
             if lease["share"] != "slice" or place in self.others:
@@ -253,6 +292,17 @@ class Races:
                 limits[place] = wanted
                 own.add(place)
         return limits, own
+
+    @staticmethod
+    def expected_of_pod(uid, group, active):
+        limits = {}
+        for gpu in GPUS if os.path.isdir(group) else ():
+            leases = [lease for lease in active if lease["gpus"][0]["index"] == gpu
+                      and (lease.get("allocation") or "").startswith(uid + ".")]
+            if leases and all(lease["share"] == "slice" for lease in leases):
+                limits[group, gpu] = min(GPU_MEMORY, sum(
+                    (lease["gpus"][0]["limit_bytes"] >> 20) + ALLOWANCE for lease in leases))
+        return limits, set(limits)
 
     def found(self):
         limits = {}

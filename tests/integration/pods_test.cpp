@@ -144,6 +144,11 @@ TEST(Pods, InvalidRequestsAreRefused) {
   auto time = ask_for("kube-2", std::string(32, 'a'));
   time.request.seconds = 60;
   EXPECT_EQ(code_of(time), Code::kInvalid);
+  auto uid = ask_for("kube-2", std::string(32, 'a'));
+  for (const char* text : {"../1", "a/b", "a b"}) {
+    uid.pod_uid = text;
+    EXPECT_EQ(code_of(uid), Code::kInvalid) << text;
+  }
   EXPECT_EQ(leases_of(daemon).size(), 1u);
 }
 

@@ -9,6 +9,7 @@ shift 2
 /usr/bin/python3 -c 'import grpc, google.protobuf, yaml' 2>/dev/null ||
   { echo "python3-grpcio or python3-yaml is not installed"; exit 77; }
 export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program
+export E2E_CGROUP_TREE=$build/tests/e2e/libcgroup_tree.so
 export PYTHONPATH=$build/tests/k8s
 # A line "# On the machine NAME." in the file names the machine.
 machine=$(sed -n 's/^# On the machine \(.*\)\.$/\1/p' "$file")

@@ -91,7 +91,9 @@ std::string enforcement_lines(const proto::Lease& lease) {
                         in_part ? ", and by the driver in part" : " alone",
                         display_text(*lease.not_by_driver, 200));
   } else if (lease.enforced_by == proto::Enforcer::kLibraryAndDriver) {
-    text += "  its limit is enforced by the library and the driver, which lets its programs have";
+    text += fmt::format(
+        "  its limit is enforced by the library and the driver, which lets {} have",
+        lease.kind == proto::LeaseKind::kPod ? "all programs of its pod together" : "its programs");
     const char* separator = " ";
     for (const proto::LeaseGpu& gpu : lease.gpus) {
       if (!gpu.driver_limit_bytes) continue;

@@ -180,6 +180,9 @@ TEST(Explain, SaysWhoEnforcesALimit) {
       HasSubstr("  its limit is enforced by the library and the driver, which lets its programs "
                 "have 2 GiB of GPU 1\n"
                 "  somebody else has set a limit of the driver, which counts: /sys/fs/cgroup/a\n"));
+  what.status.leases[0].kind = proto::LeaseKind::kPod;
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow),
+              HasSubstr("lets all programs of its pod together have 2 GiB of GPU 1\n"));
 }
 
 TEST(Explain, ShowsTheRemedyUnderEachRequest) {

@@ -4,8 +4,12 @@
 #include "daemon/control/calls.h"
 #include "daemon/control/pods.h"
 #include "daemon/leases/lease_members.h"
+#include "daemon/watch/driver_limits.h"
+#include "watch/container.h"
 
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace gpurota::daemon {
 namespace {
@@ -35,6 +39,10 @@ Result<AcquireRequest> PodMethods::request_of(const Caller& caller,
   request.at_once = true;
   if (call.pod) {
     GPUROTA_ASSIGN_OR_RETURN(request.as_name, pod_text(*call.pod));
+  }
+  request.pod_uid = call.pod_uid.value_or("");
+  if (!request.pod_uid.empty() && watch::pod_groups(request.pod_uid).empty()) {
+    return fail(Code::kInvalid, "the UID of a pod has only letters, digits and '-'");
   }
   return request;
 }
@@ -66,11 +74,35 @@ Outcome PodMethods::on(const Caller& caller, const proto::AcquireForPod& call) {
   if (!request) return refused(request.error());
   const auto made = find_made(caller, *request);
   if (!made) return refused(made.error());
-  if (*made) return replied<proto::AcquireForPod>({parts_.views.lease(**made, caller.uid)});
+  if (*made) {
+    return when_limited((*made)->lease.id,
+                        replied<proto::AcquireForPod>({parts_.views.lease(**made, caller.uid)}));
+  }
   if (find_pod_lease(parts_.tables, request->token)) {
     return refused({Code::kInvalid, 0, "another pod has that token: choose one at random"});
   }
-  return queue_.place(caller, *request);
+  Outcome outcome = queue_.place(caller, *request);
+  const auto placed = find_made(caller, *request);
+  // Without a lease the call was refused, or waits for fillers.
+  if (!placed || !*placed) return outcome;
+  return when_limited((*placed)->lease.id, std::move(outcome));
+}
+
+Outcome PodMethods::when_limited(LeaseId lease, Outcome outcome) {
+  const LeaseEntry* const entry = parts_.tables.find(lease);
+  if (!entry) return outcome;
+  const auto waits = parts_.driver_limits.check_start(*entry);
+  if (!waits) {
+    // The driver may fail only for now, so a pod that runs keeps its lease.
+    if (!parts_.leases.is_in_use(lease)) {
+      parts_.leases.end(lease, EndCause::kReleased, waits.error().message);
+    }
+    return refused(waits.error());
+  }
+  if (!*waits) return outcome;
+  Outcome later;
+  later.again_after = CallEvent::kLimit;  // the same call then finds the lease
+  return later;
 }
 
 }  // namespace gpurota::daemon

@@ -19,6 +19,10 @@ class PodMethods {
   // lease is ending; kDenied: that lease has another token.
   Result<const LeaseEntry*> find_made(const Caller& caller, const AcquireRequest& request);
 
+  // `outcome`, once the driver limits the lease. Where the site requires that and the driver does
+  // not, a refusal, which ends the lease if nobody uses it.
+  Outcome when_limited(LeaseId lease, Outcome outcome);
+
   const CallContext& parts_;
   LeaseMethods& leases_;
   QueueMethods& queue_;

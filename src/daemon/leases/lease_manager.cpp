@@ -147,6 +147,8 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   }
   GPUROTA_ASSIGN_OR_RETURN(entry.main, find(stored.main, std::move(on_main_death)));
   entry.subreaper = stored.subreaper;
+  entry.needs_driver_limit = stored.needs_driver_limit;
+  entry.pod_uid = stored.pod_uid;
   if (same_boot) entry.containers = stored.containers;
   const auto id_of = [](const std::optional<TrackedProcess>& process) {
     return process ? std::optional(process->id) : std::nullopt;
@@ -199,6 +201,8 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.lease.kind = request.kind;
   if (request.lasts) entry.lease.ends = entry.lease.since + *request.lasts;
   entry.lease.gpus = std::move(gpus);
+  entry.needs_driver_limit = parts_.config.enforcement == config::Enforcement::kDriver &&
+                             !entry.lease.exclusive() && !entry.lease.swap();
   entry.lease.priority = request.priority;
   entry.lease.quantum = request.quantum;
   entry.lease.warning = request.warning;
@@ -207,6 +211,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.ticket = request.ticket;
   entry.booking = request.booking;
   entry.unused_since = request.unused_since;
+  entry.pod_uid = request.pod_uid;
   entry.lease.note = request.note;
   entry.lease.command = request.command;
   entry.token = request.token.empty() ? parts_.make_token() : request.token;
@@ -225,7 +230,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
     if (request.container) entry.containers.push_back(*request.container);
     ++tables_.membership_changes;
   }
-  if (auto checked = parts_.hooks.check_new(entry.lease); !checked) return refuse(checked.error());
+  if (auto checked = parts_.hooks.check_new(entry); !checked) return refuse(checked.error());
   auto saved = waited
                    ? parts_.store.grant_request(*waited, row_of(entry, parts_.processes.boot_id()))
                    : save(entry);

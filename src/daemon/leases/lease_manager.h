@@ -41,7 +41,7 @@ struct LeaseHooks {
   // After any change of a lease, and once more with `gone` when the lease has been removed.
   std::function<void(const LeaseEntry& entry, bool gone)> publish;
   // Before a lease is stored: an error refuses it. Changes nothing.
-  std::function<Result<void>(const Lease& lease)> check_new;
+  std::function<Result<void>(const LeaseEntry& entry)> check_new;
   // Whether a lease without processes still holds GPU memory. The lease is removed when this is
   // false.
   std::function<bool(LeaseId lease)> holds_memory;

@@ -358,6 +358,15 @@ TEST_F(LeaseManagerTest, ARestartLosesNothing) {
   EXPECT_EQ(last_gone, id);
 }
 
+TEST_F(LeaseManagerTest, ASliceNeedsTheDriversLimitIfTheSiteRequiredItWhenTheSliceWasMade) {
+  const LeaseId older = (*acquire(gib(8), processes.spawn()))->lease.id;
+  config.enforcement = config::Enforcement::kDriver;
+  const LeaseId slice = (*acquire(gib(8), processes.spawn()))->lease.id;
+  restart();
+  EXPECT_FALSE(world->tables.find(older)->needs_driver_limit);
+  EXPECT_TRUE(world->tables.find(slice)->needs_driver_limit);
+}
+
 TEST_F(LeaseManagerTest, ADaemonThatCannotReadProcessesDoesNotStartAndTakesNoneForDead) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;

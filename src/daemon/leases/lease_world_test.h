@@ -78,19 +78,20 @@ struct LeaseWorld {
         updates({tables, leases, rooms, allowances, config, wall}) {}
 
   LeaseHooks lease_hooks() {
-    return {
-        .publish =
-            [this](const LeaseEntry& entry, bool gone) {
-              past_bookings.on_lease_change(entry, gone);
-              if (on_lease) on_lease(entry, gone);
-            },
-        .check_new =
-            [this](const Lease& lease) { return check_new ? check_new(lease) : Result<void>(); },
-        .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); },
-        .end_of_command = [](const LeaseEntry&) { return std::optional<std::string>(); },
-        .grace_of = [](const LeaseEntry&) { return std::optional<Duration>(); },
-        .on_time_over = [](const ports::ProcessId&, const std::string&) {},
-        .on_moved = [this] { ++moved; }};
+    return {.publish =
+                [this](const LeaseEntry& entry, bool gone) {
+                  past_bookings.on_lease_change(entry, gone);
+                  if (on_lease) on_lease(entry, gone);
+                },
+            .check_new =
+                [this](const LeaseEntry& entry) {
+                  return check_new ? check_new(entry) : Result<void>();
+                },
+            .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); },
+            .end_of_command = [](const LeaseEntry&) { return std::optional<std::string>(); },
+            .grace_of = [](const LeaseEntry&) { return std::optional<Duration>(); },
+            .on_time_over = [](const ports::ProcessId&, const std::string&) {},
+            .on_moved = [this] { ++moved; }};
   }
 
   // Hooks of a test: called after a change, or asked about a lease.
@@ -98,7 +99,7 @@ struct LeaseWorld {
   int moved = 0;  // calls of LeaseHooks::on_moved
   std::function<void(const RequestNews&)> on_request;
   std::function<void(const BookingNews&)> on_booking;
-  std::function<Result<void>(const Lease&)> check_new;
+  std::function<Result<void>(const LeaseEntry&)> check_new;
   std::function<bool(LeaseId)> holds_memory;
   std::function<std::optional<LeaseStay>(LeaseId)> stay_of;
   std::function<void(LeaseId, bool aside, const std::string& why)> set_aside;

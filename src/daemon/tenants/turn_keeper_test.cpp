@@ -19,7 +19,7 @@ class TurnKeeperTest : public FakeWorldTest, public Owners {
       ++published;
       turns.on_lease_change(entry, gone);
     };
-    world.check_new = [this](const Lease& lease) { return turns.check_new(lease); };
+    world.check_new = [this](const LeaseEntry& entry) { return turns.check_new(entry.lease); };
     turns.refresh();
   }
   void tell_owner(LeaseId, const std::string&) override {}
@@ -45,9 +45,9 @@ class TurnKeeperTest : public FakeWorldTest, public Owners {
 TEST_F(TurnKeeperTest, ALeaseThatCannotBeStoredTakesNoTurns) {
   const std::uint64_t changes = turns.changes();
   std::optional<LeaseId> checked;
-  world.check_new = [&](const Lease& lease) {
-    checked = lease.id;
-    const auto may = turns.check_new(lease);
+  world.check_new = [&](const LeaseEntry& entry) {
+    checked = entry.lease.id;
+    const auto may = turns.check_new(entry.lease);
     store.set_failure(Error{Code::kUnavailable, 0, "the disk is full"});
     return may;
   };
@@ -58,7 +58,7 @@ TEST_F(TurnKeeperTest, ALeaseThatCannotBeStoredTakesNoTurns) {
   EXPECT_EQ(published, 0);
 
   store.set_failure({});
-  world.check_new = [this](const Lease& lease) { return turns.check_new(lease); };
+  world.check_new = [this](const LeaseEntry& entry) { return turns.check_new(entry.lease); };
   const auto made = acquire();
   ASSERT_TRUE(made) << made.error().error.message;
   EXPECT_TRUE(turns.turns().has_lease((*made)->lease.id));

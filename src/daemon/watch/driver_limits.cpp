@@ -25,6 +25,51 @@ Error not_limited(const std::string& why) {
 
 bool is_slice(const Lease& lease) { return !lease.exclusive() && !lease.swap(); }
 
+const char* name_of(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::kCommand:
+      return "a command";
+    case GroupKind::kContainer:
+      return "a container";
+    case GroupKind::kPod:
+      break;
+  }
+  return "its pod";
+}
+
+bool in_one_pod(const LeaseEntry& one, const LeaseEntry& other) {
+  return !one.pod_uid.empty() && one.pod_uid == other.pod_uid && one.lease.id != other.lease.id;
+}
+
+// Another lease of the same pod that has no limit on this GPU; null: none. With such a lease the
+// pod gets no limit there.
+const LeaseEntry* unlimited_in_pod(const LeaseTables& tables, const LeaseEntry& entry,
+                                   const GpuUuid& gpu) {
+  if (entry.pod_uid.empty()) return nullptr;
+  for (const auto& [id, other] : tables.leases) {
+    if (in_one_pod(entry, other) && !is_slice(other.lease) && other.lease.find_gpu(gpu)) {
+      return &other;
+    }
+  }
+  return nullptr;
+}
+
+// An error if this lease, which is no slice, takes the limit from a lease of the same pod that must
+// have it.
+Result<void> check_beside(const LeaseTables& tables, const LeaseEntry& entry) {
+  for (const auto& [id, other] : tables.leases) {
+    if (!in_one_pod(entry, other) || !other.needs_driver_limit) continue;
+    for (const LeaseGpu& share : entry.lease.gpus) {
+      if (!other.lease.find_gpu(share.uuid)) continue;
+      return fail(Code::kUnavailable,
+                  fmt::format("its pod has {} on the same GPU, whose limit the driver must enforce "
+                              "(enforcement in gpurota.toml)",
+                              to_string(id)));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void DriverLimits::start() {
@@ -40,7 +85,7 @@ void DriverLimits::refresh() {
 void DriverLimits::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (gone) {
     chosen_.erase(entry.lease.id);
-    required_.erase(entry.lease.id);
+    chooser_.forget(entry.lease.id);
     starts_.erase(entry.lease.id);
     failing_since_.erase(entry.lease.id);
   } else if (is_on()) {
@@ -58,16 +103,18 @@ Result<void> DriverLimits::check_request(const AcquireRequest& request) const {
   return {};
 }
 
-Result<void> DriverLimits::check_new(const Lease& lease) {
-  if (parts_.config.enforcement != config::Enforcement::kDriver || !is_slice(lease)) return {};
+Result<void> DriverLimits::check_new(const LeaseEntry& entry) const {
+  if (parts_.config.enforcement != config::Enforcement::kDriver) return {};
+  if (!is_slice(entry.lease)) return check_beside(parts_.tables, entry);
   std::string why;
-  for (const LeaseGpu& share : lease.gpus) {
-    if (why.empty()) why = why_no_gpu(share);
+  for (const LeaseGpu& share : entry.lease.gpus) {
+    if (why.empty()) why = why_no_gpu(entry, share);
   }
-  if (why.empty()) why = why_no_kind(lease.kind);
+  if (why.empty()) {
+    why = entry.pod_uid.empty() ? why_no_kind(entry.lease.kind) : why_no_pod(entry);
+  }
   if (why.empty() && !asked_) why = "the driver has not answered yet";
   if (!why.empty()) return tl::unexpected(not_limited(why));
-  required_.insert(lease.id);
   return {};
 }
 
@@ -89,8 +136,8 @@ Result<bool> DriverLimits::check_start(const LeaseEntry& entry) {
     }
     starts_.erase(start);
   }
-  if (!is_required(id)) {
-    if (unanswered) log::warn("the driver does not answer, starting a command without its limit");
+  if (!is_required(entry)) {
+    if (unanswered) log::warn("the driver does not answer, starting programs without its limit");
     return false;
   }
   const std::string why = unanswered ? "the driver did not answer in time" : why_not(entry);
@@ -101,12 +148,12 @@ Result<bool> DriverLimits::check_start(const LeaseEntry& entry) {
 bool DriverLimits::is_unanswered(const LeaseEntry& entry) const {
   if (chosen(entry).group.empty()) return false;
   return std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
-    return why_no_gpu(share).empty() && !find(entry, share.uuid);
+    return why_no_gpu(entry, share).empty() && !find(entry, share.uuid);
   });
 }
 
-bool DriverLimits::is_required(LeaseId id) const {
-  return parts_.config.enforcement == config::Enforcement::kDriver && required_.contains(id);
+bool DriverLimits::is_required(const LeaseEntry& entry) const {
+  return parts_.config.enforcement == config::Enforcement::kDriver && entry.needs_driver_limit;
 }
 
 bool DriverLimits::fails_for_now(const LeaseEntry& entry) const {
@@ -144,17 +191,29 @@ void DriverLimits::choose(const LeaseEntry& entry) {
 }
 
 std::string DriverLimits::why_no_kind(LeaseKind kind) const {
+  if (kind == LeaseKind::kPod) return "it is not known which pod uses it, or several pods do";
   if (stands_alone(kind)) {
     return fmt::format("a {} has no control group of its own", to_string(kind));
   }
   return parts_.processes.cgroups().of(::getpid()).empty() ? "there is no cgroup v2" : "";
 }
 
-std::string DriverLimits::why_no_gpu(const LeaseGpu& share) const {
+// Kubelet makes the group before it has the pod's claims prepared.
+std::string DriverLimits::why_no_pod(const LeaseEntry& entry) const {
+  return chooser_.pod_group(entry.pod_uid).empty()
+             ? "its pod has no control group of cgroup v2 where kubelet makes them"
+             : "";
+}
+
+std::string DriverLimits::why_no_gpu(const LeaseEntry& entry, const LeaseGpu& share) const {
   const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
   if (!gpu) return "its GPU is lost";
   if (!gpu->info.parent.value.empty()) return "the driver has no memory limits for MIG instances";
   if (gpu->info.unified) return "the driver has no memory limits for unified memory";
+  if (const LeaseEntry* const other = unlimited_in_pod(parts_.tables, entry, share.uuid)) {
+    return fmt::format("another lease of its pod {} its GPU",
+                       other->lease.swap() ? "takes turns on" : "has the whole of");
+  }
   const auto unsupported = last_.unsupported.find(share.uuid);
   return unsupported == last_.unsupported.end() ? std::string() : unsupported->second;
 }
@@ -181,7 +240,7 @@ std::string DriverLimits::why_not(const LeaseEntry& entry) const {
   if (!is_on() || entry.lease.exclusive()) return "";
   if (entry.lease.swap()) return "a lease that takes turns gets no limit of the driver";
   for (const LeaseGpu& share : entry.lease.gpus) {
-    if (std::string why = why_no_gpu(share); !why.empty()) return why;
+    if (std::string why = why_no_gpu(entry, share); !why.empty()) return why;
   }
   if (chosen(entry).group.empty()) return why_no_group(entry);
   for (const LeaseGpu& share : entry.lease.gpus) {
@@ -199,6 +258,7 @@ std::string DriverLimits::why_no_group(const LeaseEntry& entry) const {
       return "a reservation has no control group of its own, only its commands ('gpurota run') "
              "have";
     case LeaseKind::kPod:
+      if (!entry.pod_uid.empty()) return why_no_pod(entry);
       return "none of its programs has shown yet which control group is the container's";
     default:
       break;
@@ -211,13 +271,13 @@ std::string DriverLimits::why_in_part(const LeaseEntry& entry) const {
   const LimitedGroup& group = chosen(entry);
   if (group.groups > 1) {
     return fmt::format("it is in {} control groups, and the driver limits only the one of {}",
-                       group.groups, group.is_container ? "a container" : "a command");
+                       group.groups, name_of(group.kind));
   }
   if (entry.lease.kind == LeaseKind::kReservation) {
     return fmt::format(
         "the driver limits only its {}: a shell with the reservation's variables has no control "
         "group of its own",
-        group.is_container ? "container" : "command");
+        group.kind == GroupKind::kContainer ? "container" : "command");
   }
   for (const LeaseGpu& share : entry.lease.gpus) {
     const LimitFound* const found = find(entry, share.uuid);
@@ -255,30 +315,29 @@ LimitSetter::Wanted DriverLimits::wanted() const {
     if (group.empty() || !is_slice(entry.lease)) continue;
     for (const LeaseGpu& share : entry.lease.gpus) {
       const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
-      if (!gpu || !share.limit) continue;
-      const Bytes limit = *share.limit + nested_limits(group, *gpu, id);
-      wanted[{group, share.uuid}] = driver_limit(limit, gpu->info.memory);
+      if (!gpu || !share.limit || unlimited_in_pod(parts_.tables, entry, share.uuid)) continue;
+      // Only leases of one pod have the same group.
+      const auto [place, is_first] = wanted.try_emplace({group, share.uuid});
+      const Bytes nested = is_first ? nested_limits(group, *gpu) : Bytes();
+      const Bytes hard = place->second + driver_limit(*share.limit + nested, gpu->info.memory);
+      place->second = std::min(hard, gpu->info.memory);
     }
   }
   return wanted;
 }
 
-// The sum of the limits of leases whose programs run within `group`, which is the group of `outer`.
-// Where limits nest, the memory of these leases counts there, too.
-Bytes DriverLimits::nested_limits(const std::string& group, const GpuEntry& gpu,
-                                  LeaseId outer) const {
+// The sum of the limits of leases whose programs run within `group`, except those that get the
+// limit of `group`. Where limits nest, the memory of these leases counts there, too.
+Bytes DriverLimits::nested_limits(const std::string& group, const GpuEntry& gpu) const {
+  const auto is_inside = [&group](const std::string& each) {
+    return ports::is_in_cgroup(each, group);
+  };
   Bytes sum;
-  for (const auto& [id, entry] : parts_.tables.leases) {
-    const LeaseGpu* const share = entry.lease.find_gpu(gpu.info.uuid);
-    if (id == outer || !share) continue;
-    const LeaseGroups groups = groups_of(entry);
-    const auto is_inside = [&group](const std::string& each) {
-      return ports::is_in_cgroup(each, group);
-    };
-    if (std::any_of(groups.commands.begin(), groups.commands.end(), is_inside) ||
-        std::any_of(groups.containers.begin(), groups.containers.end(), is_inside)) {
-      sum += share->limit.value_or(gpu.info.memory);
-    }
+  for (const auto& [id, groups] : chooser_.groups()) {
+    const LeaseEntry* const entry = parts_.tables.find(id);
+    const LeaseGpu* const share = entry ? entry->lease.find_gpu(gpu.info.uuid) : nullptr;
+    if (!share || chosen(*entry).group == group || !groups.has_any(is_inside)) continue;
+    sum += share->limit.value_or(gpu.info.memory);
   }
   return sum;
 }
@@ -295,6 +354,7 @@ void DriverLimits::run(bool wait) {
   again_ = false;
   ++under_way_;
   if (is_on()) {
+    chooser_.read_groups();
     for (const auto& [id, entry] : parts_.tables.leases) choose(entry);
   }
   const std::optional<ports::DriverInfo>& driver = parts_.driver.info;
@@ -353,21 +413,25 @@ void DriverLimits::warn_once() {
   told_ = std::move(trouble);
 }
 
+// A pod whose group is gone has no programs: kubelet removes the group after them.
+bool DriverLimits::has_started(const LeaseEntry& entry) const {
+  return entry.pod_uid.empty() ? entry.main.has_value() : !chosen(entry).group.empty();
+}
+
 // Ends leases that have lost their limit since they started; check_start() refuses a start.
 void DriverLimits::end_unlimited() {
   std::map<LeaseId, std::string> refused;
-  for (const LeaseId id : required_) {
-    const LeaseEntry* const entry = parts_.tables.find(id);
-    if (!is_required(id) || !entry || entry->cause || !entry->main) continue;
-    if (starts_.contains(id) || is_unanswered(*entry)) continue;
-    std::string why = why_not(*entry);
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    if (!is_required(entry) || entry.cause || !has_started(entry)) continue;
+    if (starts_.contains(id) || is_unanswered(entry)) continue;
+    std::string why = why_not(entry);
     if (why.empty()) {
       failing_since_.erase(id);
       continue;
     }
     const TimePoint now = parts_.loop.now();
     const TimePoint since = failing_since_.try_emplace(id, now).first->second;
-    if (!fails_for_now(*entry) || now - since >= kDriverPatience) refused[id] = std::move(why);
+    if (!fails_for_now(entry) || now - since >= kDriverPatience) refused[id] = std::move(why);
   }
   for (const auto& [id, why] : refused) {
     parts_.end(id, fmt::format("the driver cannot limit it, which the site requires "

@@ -73,10 +73,10 @@ class DriverLimits {
   // An error for a request or a booking that asks for a slice that the driver cannot limit on any
   // GPU, where the site requires that. Changes nothing.
   Result<void> check_request(const AcquireRequest& request) const;
-  // The same for a new lease with its GPUs. Without an error, the lease must have its limit from
-  // now on.
-  Result<void> check_new(const Lease& lease);
-  // Whether the start of a command of this lease must wait for the driver: ask again after the next
+  // The same for a new lease with its GPUs.
+  Result<void> check_new(const LeaseEntry& entry) const;
+  // Whether the start of a command of this lease, or of its pod's containers, must wait for the
+  // driver: ask again after the next
   // on_change(), which comes within kStartPatience. An error: the site requires the driver's limit,
   // and the driver does not set it; end the lease.
   Result<bool> check_start(const LeaseEntry& entry);
@@ -105,15 +105,17 @@ class DriverLimits {
   void choose(const LeaseEntry& entry);
   // As why_not().
   std::string why_no_kind(LeaseKind kind) const;
-  std::string why_no_gpu(const LeaseGpu& share) const;
+  std::string why_no_pod(const LeaseEntry& entry) const;
+  std::string why_no_gpu(const LeaseEntry& entry, const LeaseGpu& share) const;
   std::string why_no_group(const LeaseEntry& entry) const;
   std::string why_in_part(const LeaseEntry& entry) const;
   bool is_unanswered(const LeaseEntry& entry) const;
-  bool is_required(LeaseId id) const;
+  bool is_required(const LeaseEntry& entry) const;
   bool fails_for_now(const LeaseEntry& entry) const;
+  bool has_started(const LeaseEntry& entry) const;
   void watch_starts();
   LimitSetter::Wanted wanted() const;
-  Bytes nested_limits(const std::string& group, const GpuEntry& gpu, LeaseId outer) const;
+  Bytes nested_limits(const std::string& group, const GpuEntry& gpu) const;
   std::vector<GpuInfo> limited_gpus() const;
   void run(bool wait);
   void on_round(std::uint64_t number, LimitRound round);
@@ -131,7 +133,6 @@ class DriverLimits {
   LimitRound last_;
   GroupChooser chooser_;
   std::map<LeaseId, LimitedGroup> chosen_;
-  std::set<LeaseId> required_;           // made while the site required the driver's limit
   std::map<LeaseId, TimePoint> starts_;  // until when the start of a command waits for the driver
   // Since when the driver fails for a lease that must have its limit.
   std::map<LeaseId, TimePoint> failing_since_;

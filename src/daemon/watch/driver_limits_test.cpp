@@ -28,7 +28,7 @@ class DriverLimitsTest : public FakeWorldTest {
     world.on_lease = [this](const LeaseEntry& entry, bool gone) {
       limits.on_lease_change(entry, gone);
     };
-    world.check_new = [this](const Lease& lease) { return limits.check_new(lease); };
+    world.check_new = [this](const LeaseEntry& entry) { return limits.check_new(entry); };
   }
   void begin(Enforcement enforcement) {
     config.enforcement = enforcement;
@@ -52,6 +52,16 @@ class DriverLimitsTest : public FakeWorldTest {
     request.process = processes.id_of(processes.spawn());
     holder = request.process.pid;
     return (*world.queue.acquire(request))->lease.id;
+  }
+  AcquireRequest pod_slice(Bytes memory) {
+    AcquireRequest request = slice(memory);
+    request.kind = LeaseKind::kPod;
+    request.pod_uid = "1b-2";
+    return request;
+  }
+  std::string refusal(const AcquireRequest& request) {
+    const auto made = world.queue.acquire(request);
+    return made ? "none" : made.error().error.message;
   }
   std::string start(LeaseId id) {
     const auto group = world.leases.start(id, processes.spawn({.parent = holder}), false);
@@ -81,6 +91,7 @@ class DriverLimitsTest : public FakeWorldTest {
   const LeaseEntry& entry(LeaseId id) { return *world.tables.find(id); }
 
   const std::string kContainer = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
+  const std::string kPod = "/kubepods/burstable/pod1b-2";
   MemoryStore store;
   lease::GrantBook grants;
   std::shared_ptr<FakeGpuProbe> probe = std::make_shared<FakeGpuProbe>();
@@ -297,6 +308,73 @@ TEST_F(DriverLimitsTest, APodIsLimitedOnceItsContainerIsKnown) {
   add_container(id, 1000);
   EXPECT_EQ(probe->group_limit(kGpu, kContainer), driver_limit(gib(2), gib(24)));
   EXPECT_TRUE(limits.limits(entry(id)));
+}
+
+TEST_F(DriverLimitsTest, APodIsLimitedBeforeItsContainersStart) {
+  begin(Enforcement::kDriver);
+  AcquireRequest request = pod_slice(gib(2));
+  EXPECT_THAT(refusal(request), HasSubstr("no control group of cgroup v2"));
+  processes.cgroups().add(kPod);
+  const LeaseId id = make(request);
+  EXPECT_TRUE(*limits.check_start(entry(id))) << "the driver is being asked";
+  settle();
+  EXPECT_FALSE(*limits.check_start(entry(id)));
+  EXPECT_EQ(probe->group_limit(kGpu, kPod), driver_limit(gib(2), gib(24)));
+  EXPECT_TRUE(limits.limits(entry(id)));
+  processes.spawn({.uid = 1001, .cgroup = kPod + "/b"});
+  limits.refresh();
+  settle();
+  EXPECT_TRUE(limits.limits(entry(id)));
+  world.leases.end(id, EndCause::kReleased, "");
+  loop.advance(DriverLimits::kPeriod);
+  settle();
+  EXPECT_EQ(probe->group_limit(kGpu, kPod), std::nullopt);
+}
+
+TEST_F(DriverLimitsTest, APodWhoseGroupComesLaterIsLimitedThen) {
+  begin(Enforcement::kAuto);
+  const LeaseId id = make(pod_slice(gib(2)));
+  EXPECT_FALSE(*limits.check_start(entry(id)));
+  EXPECT_THAT(limits.why_not(entry(id)), HasSubstr("its pod has no control group"));
+  processes.cgroups().add(kPod);
+  loop.advance(DriverLimits::kPeriod);
+  settle();
+  EXPECT_TRUE(limits.limits(entry(id)));
+  processes.cgroups().drop(kPod);
+  loop.advance(DriverLimits::kPeriod);
+  settle();
+  EXPECT_FALSE(limits.limits(entry(id)));
+}
+
+TEST_F(DriverLimitsTest, TheLeasesOfAPodHaveOneLimitTogether) {
+  begin(Enforcement::kDriver);
+  processes.cgroups().add(kPod);
+  const LeaseId one = make(pod_slice(gib(2))), two = make(pod_slice(gib(4)));
+  settle();
+  EXPECT_EQ(probe->group_limit(kGpu, kPod),
+            driver_limit(gib(2), gib(24)) + driver_limit(gib(4), gib(24)));
+  EXPECT_TRUE(limits.limits(entry(one)) && limits.limits(entry(two)));
+  AcquireRequest swap = pod_slice(gib(2));
+  swap.placement.swap = true;
+  EXPECT_THAT(refusal(swap), HasSubstr("its pod has L1 on the same GPU"));
+  world.leases.end(two, EndCause::kReleased, "");
+  loop.advance(DriverLimits::kPeriod);
+  settle();
+  EXPECT_EQ(probe->group_limit(kGpu, kPod), driver_limit(gib(2), gib(24)));
+  EXPECT_TRUE(ended.empty());
+}
+
+TEST_F(DriverLimitsTest, APodWithALeaseThatTakesTurnsHasNoLimitOnThatGpu) {
+  begin(Enforcement::kAuto);
+  processes.cgroups().add(kPod);
+  const LeaseId slice = make(pod_slice(gib(2)));
+  AcquireRequest swap = pod_slice(gib(2));
+  swap.placement.swap = true;
+  make(swap);
+  settle();
+  EXPECT_EQ(probe->group_limit(kGpu, kPod), std::nullopt);
+  EXPECT_FALSE(*limits.check_start(entry(slice)));
+  EXPECT_EQ(limits.why_not(entry(slice)), "another lease of its pod takes turns on its GPU");
 }
 
 TEST_F(DriverLimitsTest, OneCommandOfAReservationGetsTheLimit) {

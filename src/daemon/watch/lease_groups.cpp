@@ -1,5 +1,7 @@
 #include "daemon/watch/lease_groups.h"
 
+#include "watch/container.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -20,15 +22,11 @@ bool has_group(const std::vector<std::string>& groups, const std::string& group)
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
-// Whether one of the groups is in the other one.
-bool overlap(const std::string& one, const std::string& other) {
-  return ports::is_in_cgroup(one, other) || ports::is_in_cgroup(other, one);
-}
-
 }  // namespace
 
-LeaseGroups groups_of(const LeaseEntry& entry) {
+LeaseGroups groups_of(const LeaseEntry& entry, const std::string& pod) {
   LeaseGroups groups;
+  groups.pod = pod;
   add_outermost(groups.commands, entry.members.cgroup());
   for (const auto& [pid, command] : entry.commands) {
     add_outermost(groups.commands, command.members.cgroup());
@@ -37,29 +35,49 @@ LeaseGroups groups_of(const LeaseEntry& entry) {
     const auto holds = [&container](const std::string& command) {
       return ports::is_in_cgroup(container.group, command);
     };
-    if (std::any_of(groups.commands.begin(), groups.commands.end(), holds)) continue;
+    if (holds(pod) || std::any_of(groups.commands.begin(), groups.commands.end(), holds)) continue;
     add_outermost(groups.containers, container.group);
   }
   return groups;
 }
 
+bool LeaseGroups::has_any(const std::function<bool(const std::string& group)>& test) const {
+  return std::any_of(commands.begin(), commands.end(), test) ||
+         std::any_of(containers.begin(), containers.end(), test) || (!pod.empty() && test(pod));
+}
+
+std::string GroupChooser::pod_group(const std::string& uid) const {
+  return uid.empty() ? "" : processes_.cgroups().find(watch::pod_groups(uid));
+}
+
+void GroupChooser::read_groups() {
+  groups_.clear();
+  for (const auto& [id, entry] : tables_.leases) {
+    groups_[id] = groups_of(entry, pod_group(entry.pod_uid));
+  }
+}
+
 LimitedGroup GroupChooser::choose(const LeaseEntry& entry, const std::string& last) {
-  LeaseGroups groups = groups_of(entry);
+  LeaseGroups groups = groups_of(entry, pod_group(entry.pod_uid));
+  groups_[entry.lease.id] = groups;
   // A lease remembers containers that have ended.
   std::erase_if(groups.containers, [this](const std::string& container) {
     const auto members = processes_.cgroups().members(container);
     return members && members->empty();
   });
   LimitedGroup chosen{.group = {}, .groups = groups.count()};
-  if (groups.containers.size() == 1 && is_own(entry, groups.containers.front())) {
+  if (!groups.pod.empty()) {
+    chosen.group = groups.pod;
+    chosen.kind = GroupKind::kPod;
+  } else if (groups.containers.size() == 1 && is_own(entry, groups.containers.front())) {
     chosen.group = groups.containers.front();
-    chosen.is_container = true;
+    chosen.kind = GroupKind::kContainer;
   } else if (!groups.commands.empty()) {
     chosen.group = has_group(groups.commands, last) ? last : groups.commands.front();
   } else if (!groups.containers.empty()) {
     std::vector<std::string> own = groups.containers;
     std::erase_if(own, [&](const std::string& container) { return !is_own(entry, container); });
-    chosen.is_container = true;
+    chosen.kind = GroupKind::kContainer;
     chosen.shared = own.empty();
     if (!own.empty()) chosen.group = has_group(own, last) ? last : own.front();
   }
@@ -67,14 +85,11 @@ LimitedGroup GroupChooser::choose(const LeaseEntry& entry, const std::string& la
 }
 
 bool GroupChooser::is_own(const LeaseEntry& entry, const std::string& container) {
-  for (const auto& [id, other] : tables_.leases) {
-    if (id == entry.lease.id) continue;
-    const LeaseGroups groups = groups_of(other);
-    const auto overlaps = [&](const std::string& group) { return overlap(group, container); };
-    if (std::any_of(groups.commands.begin(), groups.commands.end(), overlaps) ||
-        std::any_of(groups.containers.begin(), groups.containers.end(), overlaps)) {
-      return false;
-    }
+  const auto overlaps = [&container](const std::string& group) {
+    return ports::is_in_cgroup(group, container) || ports::is_in_cgroup(container, group);
+  };
+  for (const auto& [id, groups] : groups_) {
+    if (id != entry.lease.id && groups.has_any(overlaps)) return false;
   }
   const auto known =
       std::find_if(entry.containers.begin(), entry.containers.end(),

@@ -10,6 +10,7 @@
 #include "ports/processes.h"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,15 +19,20 @@ namespace gpurota::daemon {
 
 struct LeaseGroups {
   std::vector<std::string> commands;    // by their directories; none is below another one
-  std::vector<std::string> containers;  // those that are not below a command's group
-  std::size_t count() const { return commands.size() + containers.size(); }
+  std::vector<std::string> containers;  // those that are not below a command's or the pod's group
+  std::string pod;                      // kubelet's, for all containers of the pod; empty: none
+  std::size_t count() const { return commands.size() + containers.size() + (pod.empty() ? 0 : 1); }
+  bool has_any(const std::function<bool(const std::string& group)>& test) const;
 };
-LeaseGroups groups_of(const LeaseEntry& entry);
+// `pod`: the group of the lease's pod; empty: none.
+LeaseGroups groups_of(const LeaseEntry& entry, const std::string& pod);
+
+enum class GroupKind { kCommand, kContainer, kPod };
 
 // The choice for one lease.
 struct LimitedGroup {
   std::string group;  // gets the limit; empty: none does
-  bool is_container = false;
+  GroupKind kind = GroupKind::kCommand;
   std::size_t groups = 0;  // that the lease is in
   bool shared = false;     // `group` is empty because others have programs in the lease's container
 };
@@ -42,7 +48,16 @@ class GroupChooser {
   GroupChooser(ports::EventLoop& loop, const LeaseTables& tables, ports::Processes& processes)
       : loop_(loop), tables_(tables), processes_(processes) {}
 
-  // Chooses the lease's only container, as the command beside it is mostly its engine's client;
+  // Reads the groups of all leases anew. choose() compares with these, so call this first if leases
+  // have changed.
+  void read_groups();
+  void forget(LeaseId id) { groups_.erase(id); }
+  // As last read.
+  const std::map<LeaseId, LeaseGroups>& groups() const { return groups_; }
+  // The group that kubelet has made for the pod with this UID; empty: there is none.
+  std::string pod_group(const std::string& uid) const;
+  // Chooses the pod's group, because root has named the pod. Without one, chooses the lease's only
+  // container, as the command beside it is mostly its engine's client;
   // else a group of a command. `last`: the choice until now, which stays among equals. A container
   // in which other users or other leases have programs is never chosen: its limit would be theirs,
   // too.
@@ -59,6 +74,7 @@ class GroupChooser {
   ports::EventLoop& loop_;
   const LeaseTables& tables_;
   ports::Processes& processes_;
+  std::map<LeaseId, LeaseGroups> groups_;
   std::map<std::string, Checked> checked_;  // by the container's group
 };
 

@@ -43,7 +43,7 @@ TEST_F(LeaseGroupsTest, GroupsBelowAnotherOneCountOnce) {
   entry.members.set_root(std::nullopt, "/user/gpurota-L1-7", std::nullopt);
   add_command(entry, 8, "/user/gpurota-L1-8");
   entry.containers = {{1000, "/user/gpurota-L1-7/libpod-a"}, {1000, "/engine/b"}};
-  const LeaseGroups groups = groups_of(entry);
+  const LeaseGroups groups = groups_of(entry, "");
   EXPECT_THAT(groups.commands, ElementsAre("/user/gpurota-L1-7", "/user/gpurota-L1-8"));
   EXPECT_THAT(groups.containers, ElementsAre("/engine/b"));
 }
@@ -63,12 +63,30 @@ TEST_F(LeaseGroupsTest, AContainerIsChosenUnlessThereAreSeveral) {
   entry.members.set_root(std::nullopt, "/user/gpurota-L1-7", std::nullopt);
   const pid_t first = add_container(entry, "/engine/a");
   EXPECT_EQ(chooser.choose(entry, "/user/gpurota-L1-7").group, "/engine/a");
-  EXPECT_TRUE(chooser.choose(entry, "").is_container);
+  EXPECT_EQ(chooser.choose(entry, "").kind, GroupKind::kContainer);
   add_container(entry, "/engine/b");
   EXPECT_EQ(chooser.choose(entry, "/engine/a").group, "/user/gpurota-L1-7");
   processes.die(first);
   EXPECT_EQ(chooser.choose(entry, "/user/gpurota-L1-7").group, "/engine/b")
       << "the first container has ended";
+}
+
+TEST_F(LeaseGroupsTest, APodsGroupIsChosenBeforeItHasContainersAndHoldsThem) {
+  LeaseEntry& entry = add(1);
+  entry.pod_uid = "1b-2";
+  EXPECT_EQ(chooser.choose(entry, "").group, "");
+  const std::string pod =
+      "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b_2.slice";
+  processes.cgroups().add(pod);
+  EXPECT_EQ(chooser.choose(entry, "").group, pod);
+  EXPECT_EQ(chooser.choose(entry, "").kind, GroupKind::kPod);
+  add_container(entry, pod + "/cri-containerd-a.scope");
+  EXPECT_EQ(chooser.choose(entry, pod).groups, 1U);
+  processes.spawn({.uid = 1001, .cgroup = pod + "/cri-containerd-a.scope"});
+  EXPECT_EQ(chooser.choose(entry, pod).group, pod) << "whoever the users in the pod are";
+  add_container(entry, "/kubepods.slice/other");
+  EXPECT_EQ(chooser.choose(entry, pod).group, pod);
+  EXPECT_EQ(chooser.choose(entry, pod).groups, 2U);
 }
 
 TEST_F(LeaseGroupsTest, AContainerOfTwoLeasesOrTwoUsersIsNobodys) {
@@ -77,9 +95,11 @@ TEST_F(LeaseGroupsTest, AContainerOfTwoLeasesOrTwoUsersIsNobodys) {
   EXPECT_EQ(chooser.choose(entry, "").group, "/engine/a");
   LeaseEntry& other = add(2);
   add_command(other, 9, "/engine/a/gpurota-L2-9");
+  chooser.read_groups();
   EXPECT_EQ(chooser.choose(entry, "").group, "");
   EXPECT_TRUE(chooser.choose(entry, "").shared);
   other.commands.clear();
+  chooser.read_groups();
   EXPECT_EQ(chooser.choose(entry, "").group, "/engine/a");
   processes.spawn({.uid = 1001, .cgroup = "/engine/a"});
   EXPECT_EQ(chooser.choose(entry, "").group, "/engine/a") << "as read a moment ago";

@@ -228,6 +228,7 @@ LeaseOrder order_of(const Claim& claim) {
   if (!claim.terms.quantum.empty()) request.quantum = claim.terms.quantum;
   const std::string& pod = claim.pod.empty() ? claim.id.name : claim.pod;
   order.pod = proto::Pod{claim.id.space, pod, claim.part.empty() ? claim.id.name : claim.part};
+  if (!claim.pod_uid.empty()) order.pod_uid = claim.pod_uid;
   return order;
 }
 

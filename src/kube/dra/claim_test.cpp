@@ -52,6 +52,14 @@ TEST(AClaim, MemoryClaimIsASliceOfItsGpu) {
   EXPECT_EQ(order.request.gpu_ids, std::vector<std::string>{"GPU-A"});
   EXPECT_EQ(order.pod->name, "train");
   EXPECT_EQ(order.pod->container, "claim-1");
+  EXPECT_FALSE(order.pod_uid);
+}
+
+TEST(AClaim, ClaimOfOnePodNamesThePodByItsUid) {
+  const auto claim =
+      lease(claim_json(result("gpu-a"), "", R"({"resource":"pods","name":"a","uid":"1b-2"})"));
+  ASSERT_TRUE(claim) << refusal(claim);
+  EXPECT_EQ(order_of(*claim).pod_uid, "1b-2");
 }
 
 TEST(AClaim, ClaimSharedBySeveralPodsHasItsOwnName) {
