@@ -201,6 +201,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.lease.gpus = std::move(gpus);
   entry.lease.priority = request.priority;
   entry.lease.quantum = request.quantum;
+  entry.lease.latency = request.latency;
   entry.lease.warning = request.warning;
   entry.lease.as_name = request.as_name;
   entry.lease.name = request.name;
