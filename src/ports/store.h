@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "core/end_warning.h"
 #include "core/gpu_wishes.h"
+#include "core/latency_class.h"
 #include "core/time.h"
 #include "ports/process_id.h"
 
@@ -77,6 +78,7 @@ struct StoredLease {
   EndWarning warning{};
   std::optional<WallTime> leaves{};  // the earliest time at which it has to leave for a booking
   bool warned = false;
+  LatencyClass latency = LatencyClass::kNormal;
   bool operator==(const StoredLease&) const = default;
 };
 
@@ -120,6 +122,7 @@ struct StoredRequest {
   std::chrono::milliseconds blocked{};
   std::chrono::milliseconds protected_for{};
   EndWarning warning{};
+  LatencyClass latency = LatencyClass::kNormal;
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -16,14 +16,14 @@ constexpr const char* kSelectLeases =
     "cgroup,"
     " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
     " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, "
-    "warned"
+    "warned, latency"
     " FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
     " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
     " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, "
-    "warned)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    "warned, latency)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -51,6 +51,7 @@ StoredLease lease_at(const Statement& row) {
   lease.warning = {std::chrono::seconds(row.integer(23)), static_cast<int>(row.integer(24))};
   lease.leaves = optional_time_at(row, 25);
   lease.warned = row.integer(26) != 0;
+  lease.latency = latency_at(row, 27);
   return lease;
 }
 
@@ -112,7 +113,8 @@ Result<void> LeaseTables::write(const StoredLease& lease) {
   insert.bind(lease.booking ? std::optional(to_integer(lease.booking->value)) : std::nullopt);
   insert.bind(to_integer(lease.unused_since));
   insert.bind(lease.warning.before.count()).bind(lease.warning.signal);
-  GPUROTA_TRY(insert.bind(to_integer(lease.leaves)).bind(lease.warned ? 1 : 0).run());
+  insert.bind(to_integer(lease.leaves)).bind(lease.warned ? 1 : 0);
+  GPUROTA_TRY(insert.bind_text(to_string(lease.latency)).run());
   GPUROTA_TRY(write_commands(lease));
   return write_parts(lease);
 }

@@ -313,6 +313,10 @@ CREATE TABLE job_item (            -- an item of an array that has begun, or is 
   PRIMARY KEY (job, item)
 ) STRICT, WITHOUT ROWID;
 )sql",
+    R"sql(
+ALTER TABLE lease ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';  -- or interactive
+ALTER TABLE request ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

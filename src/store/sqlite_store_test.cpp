@@ -44,6 +44,7 @@ StoredLease make_lease(std::uint64_t id) {
   lease.warning = {std::chrono::minutes(10), 10};
   lease.leaves = WallTime(std::chrono::milliseconds(1700000000789));
   lease.warned = true;
+  lease.latency = LatencyClass::kInteractive;
   return lease;
 }
 
