@@ -1,5 +1,9 @@
 #include "daemon/leases/turn_wishes.h"
 
+#include "base/text.h"
+
+#include <fmt/format.h>
+
 namespace gpurota::daemon {
 namespace {
 
@@ -30,6 +34,21 @@ Result<std::optional<std::chrono::milliseconds>> read_quantum(
         "or for \"auto\" (administrators may set up to 1 h)");
   }
   return Quantum(*quantum);
+}
+
+Result<std::optional<LatencyClass>> read_latency(const std::optional<std::string>& said) {
+  using Latency = std::optional<LatencyClass>;
+  if (!said) return Latency();
+  const Latency latency = parse_latency_class(*said);
+  if (latency) return latency;
+  return fail(Code::kInvalid, fmt::format("'{}' is not a latency: write normal or interactive",
+                                          display_text(*said, 40)));
+}
+
+bool can_have(const Lease& lease, LatencyClass latency) {
+  return check_latency(latency,
+                       {!lease.exclusive(), lease.swap(), lease.kind == LeaseKind::kFiller})
+      .has_value();
 }
 
 Result<void> check_soft_limit(const config::SoftLimit& site, bool swap) {
