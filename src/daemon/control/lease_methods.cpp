@@ -88,8 +88,7 @@ Result<void> read_kind(const proto::LeaseRequest& wanted, AcquireRequest& reques
 Result<void> take_latency(const proto::LeaseRequest& wanted, AcquireRequest& request) {
   GPUROTA_ASSIGN_OR_RETURN(const auto latency, read_latency(wanted.latency));
   request.latency = latency.value_or(LatencyClass::kNormal);
-  return check_latency(request.latency, {wanted.memory.has_value(), request.placement.swap,
-                                         request.kind == LeaseKind::kFiller});
+  return check_latency(request);
 }
 
 // Which kind of GPU the request wants, and near which GPUs.

@@ -45,9 +45,15 @@ Result<std::optional<LatencyClass>> read_latency(const std::optional<std::string
                                           display_text(*said, 40)));
 }
 
+Result<void> check_latency(const AcquireRequest& request) {
+  const lease::PlacementRequest& placement = request.placement;
+  return gpurota::check_latency(request.latency, {placement.memory.has_value(), placement.swap,
+                                                  request.kind == LeaseKind::kFiller});
+}
+
 bool can_have(const Lease& lease, LatencyClass latency) {
-  return check_latency(latency,
-                       {!lease.exclusive(), lease.swap(), lease.kind == LeaseKind::kFiller})
+  return gpurota::check_latency(
+             latency, {!lease.exclusive(), lease.swap(), lease.kind == LeaseKind::kFiller})
       .has_value();
 }
 

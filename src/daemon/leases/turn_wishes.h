@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
-#include "core/lease.h"
+#include "daemon/leases/lease_entry.h"
 
 #include <chrono>
 #include <optional>
@@ -22,6 +22,7 @@ Result<std::optional<std::chrono::milliseconds>> read_quantum(
 
 // "normal" or "interactive".
 Result<std::optional<LatencyClass>> read_latency(const std::optional<std::string>& said);
+Result<void> check_latency(const AcquireRequest& request);
 bool can_have(const Lease& lease, LatencyClass latency);
 
 // An error if the site moves memory above a soft limit to host memory, and the memory of this lease
