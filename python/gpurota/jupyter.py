@@ -31,7 +31,8 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
                    gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False,
                    oversize: bool = False, soft_limit: Optional[SizeLike] = None,
                    priority: Optional[int] = None, quantum: Optional[str] = None,
-                   timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = "45s",
+                   latency: Optional[str] = None, timeout: Optional[TimeLike] = None,
+                   wait: Optional[TimeLike] = "45s",
                    note: Optional[str] = None, gpu_type: Optional[str] = None,
                    gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None,
                    min_cc: Optional[Union[str, float]] = None, kernel_name: Optional[str] = None,
@@ -44,8 +45,8 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
     minute to start.
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
-                    soft_limit=soft_limit, priority=priority, quantum=quantum, timeout=timeout,
-                    wait=wait, note=note, gpu_type=gpu_type, gpu_class=gpu_class,
+                    soft_limit=soft_limit, priority=priority, quantum=quantum, latency=latency,
+                    timeout=timeout, wait=wait, note=note, gpu_type=gpu_type, gpu_class=gpu_class,
                     min_memory=min_memory, min_cc=min_cc)
     share = ("%s GPU" % memory if memory else "%d GPUs" % gpus if gpus and gpus > 1
              else "GPU") + (" in turns" if swap else "")

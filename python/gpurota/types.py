@@ -182,6 +182,7 @@ class Lease:
     # owner; the control group of a driver's limit that somebody else set and that applies to the
     # lease, or to a part of its programs
     limited_group: Optional[str] = None
+    latency: Optional[str] = None  # normal, interactive
 
 
 @dataclass(frozen=True)
@@ -334,6 +335,7 @@ class Request:
     passed_by: Optional[Passing] = None
     overdue: Optional[bool] = None  # it has waited for so long that no later request overtakes it
     wait_reason: Optional[Reason] = None  # None: from an older daemon
+    latency: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -359,6 +361,7 @@ class Booking:
     # the booking's time has come, but leases without a stated end continue on its GPUs until its
     # owner uses the booking
     waits_for_use: Optional[bool] = None
+    latency: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ _PERCENT = re.compile(r"(\d{1,3})%")
 _TIMES = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SIGNALS = ("HUP", "INT", "USR1", "USR2", "TERM", "CONT", "WINCH")
+_LATENCIES = ("normal", "interactive")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -65,6 +66,14 @@ def check_amount(what: str, size: SizeLike) -> None:
     unit = "M" if number and len(number.group()) > 2 else "G"
     raise ValueError("%s=%r is less than 1 MiB: did you mean \"%s%s\"?"
                      % (what, size, number.group() if number else "", unit))
+
+
+def check_latency(latency: Optional[str], limited: bool = True, swap: bool = False) -> None:
+    """Refuses a class that there is not, and the class interactive for anything but a slice."""
+    if latency not in (None, *_LATENCIES):
+        raise ValueError("latency=%r: write \"normal\" or \"interactive\"" % (latency,))
+    if latency == "interactive" and (swap or not limited):
+        raise ValueError("only a slice can be interactive so far: give memory, and leave out swap")
 
 
 def capability_of(version: Union[str, float]) -> int:
@@ -167,6 +176,7 @@ class Wishes:
     soft_limit: Optional[SizeLike] = None
     priority: Optional[int] = None
     quantum: Optional[str] = None
+    latency: Optional[str] = None
     warn: Optional[str] = None
     timeout: Optional[TimeLike] = None
     wait: Optional[TimeLike] = None
@@ -191,6 +201,7 @@ class Wishes:
             if size is not None:
                 check_amount(what, size)
         self._check_kind()
+        check_latency(self.latency, self.memory is not None, self.swap)
         for what, text, most in (("note", self.note, 1024), ("name", self.name, 64),
                                  ("as_name", self.as_name, 64),
                                  ("gpu_type", self.gpu_type, 64),
@@ -249,6 +260,7 @@ class Wishes:
             "oversize": self.oversize or None,
             "priority": self.priority,
             "quantum": self.quantum,
+            "latency": self.latency,
             "warn_seconds": None if self.warn is None else warning_of(self.warn)[0],
             "warn_signal": None if self.warn is None else warning_of(self.warn)[1],
             "name": self.name,
@@ -269,7 +281,8 @@ class Wishes:
         found: List[str] = []
         values = (("--memory", self.memory), ("--gpus", self.gpus),
                   ("--soft-limit", self.soft_limit), ("--priority", self.priority),
-                  ("--quantum", self.quantum), ("--warn", self.warn), ("--note", self.note),
+                  ("--quantum", self.quantum), ("--latency", self.latency),
+                  ("--warn", self.warn), ("--note", self.note),
                   ("--name", self.name), ("--as", self.as_name),
                   ("--gpu-type", self.gpu_type), ("--gpu-class", self.gpu_class),
                   ("--min-memory", self.min_memory),

@@ -117,6 +117,10 @@ class Asked(unittest.TestCase):
         self.assertEqual(Wishes(warn="10m").request([]), {"kind": "run", "warn_seconds": 600})
         self.assertEqual(Wishes(warn="1h:TERM").request([]),
                          {"kind": "run", "warn_seconds": 3600, "warn_signal": "TERM"})
+        slice_of_a_server = Wishes(memory="50%", latency="interactive")
+        self.assertEqual(slice_of_a_server.request([]),
+                         {"kind": "run", "memory": {"percent": 50}, "latency": "interactive"})
+        self.assertEqual(slice_of_a_server.options(), ["--memory=50%", "--latency=interactive"])
         wishes = Wishes(memory="50%", gpus=2, swap=True, timeout="2h", note="n", name="train7",
                         as_name="ann", priority=0)
         self.assertEqual(wishes.request(["python"]),
@@ -141,7 +145,9 @@ class Asked(unittest.TestCase):
                       {"note": "€" * 342}, {"name": "x" * 65}, {"gpu_ids": "0", "gpu_type": "h100"},
                       {"min_memory": "50%"},
                       {"min_cc": "8.x"}, {"min_cc": True}, {"near": "train7"},
-                      {"memory_threshold": "x"}):
+                      {"memory_threshold": "x"}, {"memory": "8G", "latency": "high"},
+                      {"latency": "interactive"},
+                      {"memory": "8G", "swap": True, "latency": "interactive"}):
             with self.assertRaises(ValueError, msg=wrong):
                 Wishes(**wrong)  # type: ignore[arg-type]
         self.assertEqual(Wishes(gpu_ids="0,1").request([])["gpu_ids"], ["0", "1"])

@@ -79,6 +79,7 @@ int update(const Context& context, const UpdateOptions& options) {
   if (const auto lasts = *until ? *until : options.lasts) call.seconds = lasts->count();
   call.priority = options.priority;
   call.quantum = options.quantum;
+  if (options.latency) call.latency = to_string(*options.latency);
   if (options.warning) set_warning(call, *options.warning);
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
   auto connection = context.connect();

@@ -253,6 +253,16 @@ std::string take_count(const Value& value, int least, int most, int& into) {
   return {};
 }
 
+std::string take_flag(const Value& value, bool& into) {
+  if (!value.is(Kind::kFlag)) {
+    const bool quotes = value.text == "true" || value.text == "false";
+    return fmt::format("{} is not a switch: write true or false{}", quoted(value),
+                       quotes ? ", without quotes" : "");
+  }
+  into = value.flag;
+  return {};
+}
+
 std::string take_names(const Value& value, std::vector<std::string>& into) {
   constexpr std::string_view kWanted =
       "write names in quotes, between brackets: [\"alice\", \"bob\"]";
@@ -317,17 +327,8 @@ Setting count(int& into, int least, int most) {
 }
 
 Setting flag(bool& into) {
-  return simple(
-      [&into](const Value& value) -> std::string {
-        if (!value.is(Kind::kFlag)) {
-          const bool quotes = value.text == "true" || value.text == "false";
-          return fmt::format("{} is not a switch: write true or false{}", quoted(value),
-                             quotes ? ", without quotes" : "");
-        }
-        into = value.flag;
-        return {};
-      },
-      [&into] { return std::string(into ? "true" : "false"); });
+  return simple([&into](const Value& value) { return take_flag(value, into); },
+                [&into] { return std::string(into ? "true" : "false"); });
 }
 
 Setting text(std::string& into) {

@@ -48,6 +48,14 @@ Setting limited_count(std::optional<int>& into, int least, int most) {
       [&into] { return into ? std::optional(number_text(*into)) : std::nullopt; });
 }
 
+Setting limited_flag(std::optional<bool>& into) {
+  return optional_setting([&into](const Value& value) { return take_flag(value, into.emplace()); },
+                          [&into] {
+                            using Text = std::optional<std::string>;
+                            return into ? Text(*into ? "true" : "false") : Text();
+                          });
+}
+
 }  // namespace
 
 Setting limit(UserLimits& into, std::string_view name) {
@@ -57,6 +65,7 @@ Setting limit(UserLimits& into, std::string_view name) {
   if (name == "bookings") return unlimited_count(into.bookings);
   if (name == "priority") return limited_count(into.priority, -100, 100);
   if (name == "weight") return limited_count(into.weight, 1, 10000);
+  if (name == "interactive") return limited_flag(into.interactive);
   if (name == "memory") return unlimited_bytes(into.memory);
   if (name == "pinned") return unlimited_bytes(into.pinned);
   return unlimited_or(

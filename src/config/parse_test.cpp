@@ -179,6 +179,7 @@ duration = "12h"
 gpus = 1
 waiting = 4
 weight = 10
+interactive = false
 [limits.user.alice]
 gpus = "unlimited"
 hours = 500
@@ -197,6 +198,8 @@ pinned = "64G"
   EXPECT_EQ(config->limits.everyone.hours, std::nullopt);
   EXPECT_EQ(config->limits.groups.at("students").waiting, 4);
   EXPECT_EQ(config->limits.groups.at("students").weight, 10);
+  EXPECT_EQ(config->limits.groups.at("students").interactive, false);
+  EXPECT_EQ(config->limits.everyone.interactive, std::nullopt);
   EXPECT_EQ(config->limits.users.at("alice").gpus, UserLimits::kUnlimited);
   EXPECT_EQ(config->limits.users.at("alice").priority, 10);
   EXPECT_EQ(config->limits.users.at("alice").pinned, gib(64));
@@ -210,6 +213,8 @@ TEST(Config, WrongLimitIsReportedWithItsLineAndUser) {
   EXPECT_THAT(error_of("[limits.user.alice]\n\ngpus = -1"),
               HasSubstr("gpurota.toml:3: limits.user.alice.gpus: -1 is out of range: write a whole "
                         "number from 0 to 1000000, or \"unlimited\""));
+  EXPECT_THAT(error_of("[limits]\ninteractive = \"yes\""),
+              HasSubstr("limits.interactive: 'yes' is not a switch: write true or false"));
   EXPECT_THAT(
       error_of("[limits.group.a]\nduration = \"ever\""),
       HasSubstr("limits.group.a.duration: 'ever' is not a time: write a time up to a year"));

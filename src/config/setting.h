@@ -86,6 +86,7 @@ std::string take_bytes(const Value& value, Bytes& into);
 std::string take_long_duration(const Value& value, std::chrono::seconds& into,
                                std::chrono::seconds least = std::chrono::seconds(1));
 std::string take_count(const Value& value, int least, int most, int& into);
+std::string take_flag(const Value& value, bool& into);
 std::string take_names(const Value& value, std::vector<std::string>& into);
 std::string names_text(const std::vector<std::string>& names);
 std::string take_action(const Value& value, WatchAction& into);

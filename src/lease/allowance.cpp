@@ -20,6 +20,7 @@ void for_each_field(UserLimits& a, const UserLimits& b, Visit visit) {
   visit(a.pinned, b.pinned);
   visit(a.book_ahead, b.book_ahead);
   visit(a.bookings, b.bookings);
+  visit(a.interactive, b.interactive);
 }
 
 void fill_gaps(UserLimits& limits, const UserLimits& broader) {
@@ -125,7 +126,8 @@ LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gi
           .weight = of(&UserLimits::weight),
           .pinned = of(&UserLimits::pinned),
           .book_ahead = of(&UserLimits::book_ahead),
-          .bookings = of(&UserLimits::bookings)};
+          .bookings = of(&UserLimits::bookings),
+          .interactive = of(&UserLimits::interactive)};
 }
 
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
@@ -135,6 +137,11 @@ Result<void> check_allowance(const UserLimits& limits, const Holding& held, cons
     return fail(Code::kLimit, fmt::format("the site allows you priorities up to {}, {} was asked "
                                           "for: ask for less, or ask your administrator",
                                           *limits.priority, asked.priority));
+  }
+  if (asked.interactive && !*limits.interactive) {
+    return fail(Code::kLimit,
+                "the site allows you no interactive leases ([limits] interactive): leave out "
+                "--latency interactive, or ask your administrator");
   }
   GPUROTA_TRY(check_duration(limits, asked));
   // Add in 64 bits, because a client may ask for as many GPUs as an int can count.

@@ -34,6 +34,7 @@ struct Asking {
   // The part of the duration that is not promised yet, when an existing lease is extended.
   std::optional<std::chrono::seconds> added;
   int priority = 0;
+  bool interactive = false;
   std::optional<double> parts;  // GPUs, a slice as a fraction of one; empty: whole GPUs only
 };
 
@@ -50,7 +51,7 @@ struct LimitOrigin {
 };
 struct LimitOrigins {
   LimitOrigin gpus, memory, hours, waiting, duration, priority, weight, pinned, book_ahead,
-      bookings;
+      bookings, interactive;
 };
 LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups);
 

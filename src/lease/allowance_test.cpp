@@ -73,6 +73,20 @@ TEST(Allowance, HoursIncludeTheRequestedTimeIfKnown) {
   EXPECT_FALSE(fits(limits, used, {16, {}, false, UserLimits::kUnlimitedTime}));
 }
 
+TEST(Allowance, OnlyAnInteractiveRequestNeedsTheRightToOne) {
+  EXPECT_TRUE(fits(default_limits(), {}, {.gpus = 1, .interactive = true}));
+  ResolvedRules rules;
+  rules.everyone.interactive = false;
+  rules.groups[100].interactive = true;
+  rules.groups[200].interactive = false;
+  EXPECT_TRUE(*limits_of(rules, 1000, {100, 200}).interactive) << "the most generous group";
+  const UserLimits limits = limits_of(rules, 1000, {200});
+  EXPECT_TRUE(fits(limits, {}, {.gpus = 1}));
+  EXPECT_EQ(refusal_of(limits, {}, {.gpus = 1, .interactive = true}).message,
+            "the site allows you no interactive leases ([limits] interactive): leave out "
+            "--latency interactive, or ask your administrator");
+}
+
 TEST(Allowance, TheNarrowerRuleCountsFieldByField) {
   ResolvedRules rules;
   rules.everyone.gpus = 1;

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "core/end_warning.h"
 #include "core/gpu_wishes.h"
+#include "core/latency_class.h"
 #include "core/time.h"
 #include "ports/process_id.h"
 
@@ -79,6 +80,7 @@ struct StoredLease {
   bool warned = false;
   bool needs_driver_limit = false;  // the site required the driver's limit when it was made
   std::string pod_uid{};            // of the only pod that uses it; empty: not known, or none
+  LatencyClass latency = LatencyClass::kNormal;
   bool operator==(const StoredLease&) const = default;
 };
 
@@ -122,6 +124,7 @@ struct StoredRequest {
   std::chrono::milliseconds blocked{};
   std::chrono::milliseconds protected_for{};
   EndWarning warning{};
+  LatencyClass latency = LatencyClass::kNormal;
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -43,6 +43,11 @@ inline std::optional<Bytes> bytes_at(const Statement& row, int column) {
   return Bytes(from_integer(row.integer(column)));
 }
 
+// A word that is not known, from a newer gpurota, is normal.
+inline LatencyClass latency_at(const Statement& row, int column) {
+  return parse_latency_class(row.bytes(column)).value_or(LatencyClass::kNormal);
+}
+
 // Reads one process from two columns, which must not be NULL.
 inline ports::ProcessId process_at(const Statement& row, int column) {
   return {static_cast<pid_t>(row.integer(column)), from_integer(row.integer(column + 1))};

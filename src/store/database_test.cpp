@@ -153,6 +153,24 @@ TEST_F(Upgrade, KeepsDataOfTheOlderGpurota) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
+TEST(Schema, LeasesAndRequestsOfAnOlderGpurotaAreNormal) {
+  constexpr std::size_t kBeforeLatency = 26;
+  Database database = *Database::open(":memory:");
+  ASSERT_TRUE(upgrade_schema(database, kBeforeLatency));
+  ASSERT_TRUE(database.execute(
+      "INSERT INTO lease (id, uid, kind, token, since_ms, note, cgroup, boot_id, ending)"
+      " VALUES (1, 1000, 'run', '', 0, x'', x'', '', 0)"));
+  ASSERT_TRUE(upgrade_schema(database));
+  auto lease = *database.prepare("SELECT latency FROM lease");
+  ASSERT_TRUE(*lease.step());
+  EXPECT_EQ(lease.bytes(0), "normal");
+  auto request = *database.prepare(
+      "SELECT dflt_value FROM pragma_table_info('request')"
+      " WHERE name = 'latency'");
+  ASSERT_TRUE(*request.step());
+  EXPECT_EQ(request.bytes(0), "'normal'");
+}
+
 TEST_F(Upgrade, NewDatabaseKeepsNoCopy) {
   Database database = *Database::open(temp_.file("new.db"));
   ASSERT_TRUE(upgrade_schema(database));

@@ -41,6 +41,7 @@ ports::StoredRequest make_request(std::uint64_t id) {
   request.priority = 3;
   request.quantum = 5s;
   request.warning = {90s, 12};
+  request.latency = LatencyClass::kInteractive;
   request.begins = WallTime(1800000000123ms);
   request.kept = {GpuUuid{"GPU-a"}, GpuUuid{"MIG-b"}};
   return request;

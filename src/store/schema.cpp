@@ -320,6 +320,10 @@ ALTER TABLE lease ADD COLUMN needs_driver_limit INTEGER NOT NULL DEFAULT 0;
     R"sql(
 ALTER TABLE lease ADD COLUMN pod_uid TEXT NOT NULL DEFAULT '';  -- of the only pod that uses it
 )sql",
+    R"sql(
+ALTER TABLE lease ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';  -- or interactive
+ALTER TABLE request ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -152,6 +152,11 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   grep -q '^  starts now with --swap, on GPU 0$' said
   wait_until says waits '; starts now with --memory [0-9]*[GM] or with --swap$'
   gpurota queue | grep -q '; starts now with --memory [0-9]*[GM] or with --swap$'
+  in_background server gpurota run --memory "$((size / 2))M" --latency interactive -- true
+  wait_until waiting 2
+  run -0 gpurota explain R2
+  [[ $output == *"starts now with --memory"* && $output != *--swap* ]] # turns are not for it
+  gpurota cancel R2
   gpurota explain R1 --json >json
   python3 - <<'END'
 import json

@@ -119,6 +119,9 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
     return fail(Code::kInvalid, "--quantum is how long a turn lasts: give --swap too");
   }
   run.quantum = raw.quantum;
+  run.latency = latency_of(raw.latency);
+  GPUROTA_TRY(check_latency(run.latency.value_or(LatencyClass::kNormal),
+                            {run.memory.has_value(), run.swap, raw.filler}));
   GPUROTA_ASSIGN_OR_RETURN(run.warning, warning_of(raw.warn));
   GPUROTA_ASSIGN_OR_RETURN(run.priority, priority_of(raw.priority));
   run.note = raw.note;
@@ -146,7 +149,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
-        raw.priority || raw.quantum || raw.warn || raw.gpu_type || raw.gpu_class ||
+        raw.latency || raw.priority || raw.quantum || raw.warn || raw.gpu_type || raw.gpu_class ||
         raw.min_memory || raw.min_cc || raw.near || raw.name) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "

@@ -12,6 +12,7 @@
 #include "cli/handles.h"
 #include "cli/status/status_columns.h"
 #include "core/end_warning.h"
+#include "core/latency_class.h"
 
 #include <tl/expected.hpp>
 
@@ -36,6 +37,7 @@ struct LeaseWishes {
   std::optional<std::string> name;  // its name; checked
   bool swap = false;                // in turns with others
   bool oversize = false;            // memory that does not fit on the GPU is in host memory
+  std::optional<LatencyClass> latency;
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
   std::optional<EndWarning> warning;
@@ -137,7 +139,8 @@ struct UpdateOptions {
   std::optional<std::string> until;           // as written; instead of `lasts`
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
-  std::optional<EndWarning> warning;   // at least one of `memory` to `warning` is set
+  std::optional<LatencyClass> latency;
+  std::optional<EndWarning> warning;  // at least one of `memory` to `warning` is set
   std::optional<std::string> reason;
 };
 struct TurnsOptions {

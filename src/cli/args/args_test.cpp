@@ -379,6 +379,25 @@ TEST(Arguments, SwapAndPriorityAreParsed) {
   EXPECT_TRUE(says(refused({"reserve", "--swap", "--oversize"}), "--memory"));
 }
 
+TEST(Arguments, OnlyASliceCanBeInteractive) {
+  const auto run = parsed<RunOptions>({"run", "-m8G", "--latency", "interactive", "--", "a"});
+  EXPECT_EQ(run.latency, LatencyClass::kInteractive);
+  EXPECT_EQ(parsed<ReserveOptions>({"reserve", "-m8G", "--latency=interactive"}).latency,
+            LatencyClass::kInteractive);
+  EXPECT_EQ(parsed<RunOptions>({"run", "--swap", "--latency", "normal", "--", "a"}).latency,
+            LatencyClass::kNormal);
+  EXPECT_FALSE(parsed<RunOptions>({"run", "-m8G", "--", "a"}).latency);
+  EXPECT_TRUE(says(refused({"run", "--latency", "interactive", "--", "a"}), "add --memory 8G"));
+  EXPECT_TRUE(says(refused({"run", "-m8G", "--swap", "--latency", "interactive", "--", "a"}),
+                   "leave out --swap"));
+  EXPECT_TRUE(says(refused({"run", "-m8G", "--filler", "--latency", "interactive", "--", "a"}),
+                   "a filler cannot be interactive"));
+  EXPECT_TRUE(says(refused({"run", "-m8G", "--latency", "high", "--", "a"}), "--latency"));
+  EXPECT_TRUE(says(refused({"run", "--lease", "L1", "--latency", "normal", "--", "a"}), "--lease"));
+  EXPECT_EQ(parsed<UpdateOptions>({"update", "L7", "--latency", "normal"}).latency,
+            LatencyClass::kNormal);
+}
+
 TEST(Arguments, TurnsAndSetAreParsed) {
   EXPECT_TRUE(parsed<TurnsOptions>({"turns", "--json"}).json);
   const auto set = parsed<SetOptions>(

@@ -36,6 +36,10 @@ Result<Command> turns_command(const std::string& name, const Raw& raw) {
   return set;
 }
 
+std::optional<LatencyClass> latency_of(const std::optional<std::string>& text) {
+  return text ? parse_latency_class(*text) : std::nullopt;
+}
+
 Result<std::optional<int>> priority_of(const std::optional<std::string>& text) {
   if (!text) return std::optional<int>();
   if (*text == "high") return std::optional(kHigh);

@@ -16,6 +16,8 @@ RunOptions typed_run(const Words& words) {
 TEST(TypedOptions, OptionsThatChooseGpusAreKnown) {
   EXPECT_EQ(typed_run({"run", "-m8G", "--swap", "--note", "x", "--", "a"}).typed.placement,
             (Words{"--memory", "--swap"}));
+  EXPECT_EQ(typed_run({"run", "-m8G", "--latency", "interactive", "--", "a"}).typed.of_lease,
+            Words{"--latency"});
   const auto run = typed_run({"run", "--note", "x", "--timeout", "1h", "--", "a"});
   EXPECT_TRUE(run.typed.placement.empty());
   EXPECT_EQ(run.typed.of_lease, Words{"--note"});

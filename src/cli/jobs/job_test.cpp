@@ -190,6 +190,11 @@ TEST(JobUpdate, ReportsWhatAppliesNowAndWhatAtTheNextStart) {
   ASSERT_TRUE(warned);
   EXPECT_EQ(warned->call.warn_seconds, 600);
   EXPECT_EQ(warned->call.warn_signal, "USR2");
+  const auto interactive = change_options({"--memory", "8G"}, {"--latency", "interactive"});
+  ASSERT_TRUE(interactive);
+  EXPECT_EQ(interactive->call.latency, "interactive");
+  EXPECT_TRUE(interactive->now && !interactive->later);
+  EXPECT_FALSE(change_options({"--memory", "8G", "--latency", "interactive"}, {"--swap"}));
   EXPECT_TRUE(warned->now);
   EXPECT_TRUE(change->now);
   EXPECT_FALSE(change->later);

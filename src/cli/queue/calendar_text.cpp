@@ -190,7 +190,8 @@ std::string calendar_ical(const proto::Status::Reply& reply, const std::string& 
 }
 
 std::string booking_line(const proto::Booking& booking, WallTime now) {
-  const std::string share = share_text(booking.memory);
+  std::string share = share_text(booking.memory);
+  if (booking.latency == proto::LatencyClass::kInteractive) share += ", interactive";
   return fmt::format("{}: GPU {}{} from {} to {}", to_string(booking.request_id),
                      joined_labels(booking.labels), share.empty() ? "" : " (" + share + ")",
                      local_time_text(booking.begins, now), local_time_text(booking.ends, now));

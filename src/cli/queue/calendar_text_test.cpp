@@ -81,6 +81,9 @@ TEST_F(CalendarText, ABookingIsALine) {
             "booked R7: GPU 0,1 from Tue 09:00 to Wed 17:00; to cancel it: gpurota cancel R7");
   (*reply.bookings)[0].memory = SizeSpec{gib(8), 0};
   EXPECT_THAT(booking_line((*reply.bookings)[0], kMonday), HasSubstr("GPU 0,1 (8 GiB of each)"));
+  (*reply.bookings)[0].latency = proto::LatencyClass::kInteractive;
+  EXPECT_THAT(booking_line((*reply.bookings)[0], kMonday),
+              HasSubstr("GPU 0,1 (8 GiB of each, interactive)"));
   (*reply.bookings)[0].trouble = "as an older program shows it";
   (*reply.bookings)[0].wait_reason = {.text = "GPU 0 is draining"};
   EXPECT_THAT(explain_booking((*reply.bookings)[0], kMonday),

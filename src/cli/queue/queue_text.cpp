@@ -160,6 +160,7 @@ std::string wish_text(const proto::Request& request) {
     text += fmt::format(" of cc {}.{}", *request.min_cc / 10, *request.min_cc % 10);
   if (request.swap.value_or(false)) text += " in turns";
   if (request.oversize.value_or(false)) text += ", oversize";
+  if (request.latency == proto::LatencyClass::kInteractive) text += " interactive";
   return text;
 }
 

@@ -84,6 +84,10 @@ TEST(QueueText, HasALineForEachInOrder) {
   EXPECT_THAT(text, HasSubstr("the next is expected at 22:53, when bob's"));
   EXPECT_THAT(text, HasSubstr("; starts now with --gpus 2"));
   EXPECT_EQ(queue_text({}, {}, kNow), "the queue is empty\n");
+  EXPECT_THAT(text, Not(HasSubstr("interactive")));
+  proto::Request server = request();
+  server.latency = proto::LatencyClass::kInteractive;
+  EXPECT_THAT(queue_text({{server}}, {}, kNow), HasSubstr(" interactive "));
 }
 
 TEST(ReservationText, CanBeEvaluatedByAShellWhateverIsInIt) {

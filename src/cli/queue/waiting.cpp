@@ -55,6 +55,7 @@ proto::LeaseRequest request_of(const LeaseWishes& wishes) {
   if (wishes.oversize) request.oversize = true;
   request.priority = wishes.priority;
   request.quantum = wishes.quantum;
+  if (wishes.latency) request.latency = to_string(*wishes.latency);
   if (wishes.warning && wishes.warning->is_set()) set_warning(request, *wishes.warning);
   if (wishes.lasts) request.seconds = wishes.lasts->count();
   request.gpu_type = wishes.gpu_type;

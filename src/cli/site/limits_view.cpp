@@ -42,6 +42,8 @@ std::string what_text(Name name, std::chrono::seconds window) {
       return "weight in turns";
     case Name::kPinned:
       return "pinned host memory";
+    case Name::kInteractive:
+      return "interactive leases";
     case Name::kUnknown:
       break;
   }
@@ -63,6 +65,8 @@ std::string amount_text(Name name, std::int64_t amount) {
     case Name::kBookAhead:
     case Name::kBookingLength:
       return duration_text(std::chrono::seconds(amount));
+    case Name::kInteractive:
+      return amount > 0 ? "yes" : "no";
     default:
       return std::to_string(amount);
   }

@@ -23,6 +23,7 @@ TEST(LimitsText, ShowsUseLimitAndTheSourceOfTheRule) {
       {.name = Name::kWaiting, .most = 64, .used = 0, .origin = From::kDefault},
       {.name = Name::kLeases, .most = 64, .used = 3, .origin = From::kSite},
       {.name = Name::kPinned, .origin = From::kDefault},
+      {.name = Name::kInteractive, .most = 0, .origin = From::kEveryone},
       {.name = Name::kBookingLength, .most = 72 * 3600, .origin = From::kSite},
       {.name = Name::kBookedHours, .most = 42 * 3600, .used = 40 * 3600, .origin = From::kSite},
       {.name = Name::kAllBookedHours, .used = 5400, .origin = From::kSite},
@@ -37,6 +38,7 @@ TEST(LimitsText, ShowsUseLimitAndTheSourceOfTheRule) {
             "waiting requests              0       64  default\n"
             "leases and requests           3       64  max_leases_per_user\n"
             "pinned host memory            -     none\n"
+            "interactive leases            -       no  everyone\n"
             "time of a booking             -      3 d  [bookings]\n"
             "booked GPU hours in 7 d      40       42  [bookings]\n"
             "the same of all users       1.5     none\n");

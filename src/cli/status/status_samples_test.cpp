@@ -82,7 +82,7 @@ Sample many() {
   machine.lend(101, "ml-team", {0, 1, 2, 3, 4, 5, 6, 7}, 50h, 128.4).command = {
       {"python", "-m", "torch.distributed.run", "pretrain.py", "--config", "70b.yaml"}};
   machine.lend(102, "alice", {8}, 2h, 23.9, 24).note = "eval";
-  machine.lend(103, "bob", {8}, 3h, 60, 64);
+  machine.lend(103, "bob", {8}, 3h, 60, 64).latency = proto::LatencyClass::kInteractive;
   machine.lend(104, "carol", {9}, 4min, 3).kind = proto::LeaseKind::kJob;
   proto::Lease& filler = machine.lend(105, "fold", {10}, 11h, 120);
   filler.kind = proto::LeaseKind::kFiller;

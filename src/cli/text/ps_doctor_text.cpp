@@ -155,6 +155,7 @@ std::string lease_line(const proto::Lease& lease) {
     gpus += fmt::format("{} ({}{})", name, amount(gpu.limit_bytes, "whole"), hosted);
   }
   if (lease.share == proto::Share::kSwap) gpus += ", in turns";
+  if (lease.latency == proto::LatencyClass::kInteractive) gpus += ", interactive";
   const std::string name = lease.name ? fmt::format(" ({})", display_text(*lease.name, 64)) : "";
   return fmt::format("{}{} on {}", to_string(lease.lease_id), name, gpus);
 }

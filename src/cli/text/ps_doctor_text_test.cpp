@@ -98,6 +98,17 @@ TEST(PsDoctorText, AnOversizeLeaseIsWarnedAbout) {
   EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (36 GiB, 12 GiB of it in host memory), in turns");
 }
 
+TEST(PsDoctorText, AnInteractiveLeaseSaysSo) {
+  proto::Lease lease;
+  lease.lease_id = LeaseId{7};
+  lease.share = proto::Share::kSlice;
+  lease.gpus.emplace_back().limit_bytes = gib(8);
+  lease.latency = proto::LatencyClass::kNormal;
+  EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (8 GiB)");
+  lease.latency = proto::LatencyClass::kInteractive;
+  EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (8 GiB), interactive");
+}
+
 TEST(PsDoctorText, AMigInstanceIsNotNamedLikeAGpu) {
   proto::ListProcesses::Reply reply;
   reply.processes.emplace_back().gpu_label = "0:1";

@@ -166,15 +166,17 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
   update.quantum = call.quantum;
   update.warn_seconds = call.warn_seconds;
   update.warn_signal = call.warn_signal;
+  update.latency = call.latency;
   const auto said = [&update] {
     return update.memory || update.soft_limit || update.note || update.seconds || update.priority ||
-           update.quantum || update.warn_seconds || update.warn_signal;
+           update.quantum || update.warn_seconds || update.warn_signal || update.latency;
   };
   const LeaseEntry* lease = job.lease ? parts_.tables.find(*job.lease) : nullptr;
   // A reservation does not belong to the job.
   if (!lease || lease->cause || lease->lease.kind != LeaseKind::kJob) return false;
   update.lease_id = *job.lease;
-  // Whole GPUs have no limit that could be changed, and only swap leases take turns.
+  // Whole GPUs have no limit that could be changed, only swap leases take turns, and only slices
+  // can be interactive.
   bool all = true;
   if (lease->lease.exclusive() && (update.memory || update.soft_limit)) {
     update.memory = update.soft_limit = std::nullopt;
@@ -184,9 +186,16 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
     update.quantum = std::nullopt;
     all = false;
   }
+  GPUROTA_ASSIGN_OR_RETURN(auto latency, read_latency(update.latency));
+  if (latency && !can_have(lease->lease, *latency)) {
+    update.latency = std::nullopt;
+    latency.reset();
+    all = false;
+  }
   if (!said()) return false;
   GPUROTA_TRY(leases_.check_update(caller, *lease, update));
   UpdateRequest request{update.memory, update.soft_limit, update.note};
+  request.latency = latency;
   request.by = {caller.uid, call.reason.value_or("")};
   if (update.seconds) request.lasts = std::chrono::seconds(*update.seconds);
   if (update.priority) {

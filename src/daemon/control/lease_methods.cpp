@@ -84,6 +84,13 @@ Result<void> read_kind(const proto::LeaseRequest& wanted, AcquireRequest& reques
   return {};
 }
 
+// After read_kind().
+Result<void> take_latency(const proto::LeaseRequest& wanted, AcquireRequest& request) {
+  GPUROTA_ASSIGN_OR_RETURN(const auto latency, read_latency(wanted.latency));
+  request.latency = latency.value_or(LatencyClass::kNormal);
+  return check_latency(request);
+}
+
 // Which kind of GPU the request wants, and near which GPUs.
 Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseTables& tables,
                             const GpuClasses& classes, const GpuTable& gpus) {
@@ -199,6 +206,7 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(wanted, request));
   GPUROTA_TRY(read_warning(wanted, request));
+  GPUROTA_TRY(take_latency(wanted, request));
   // The kernel's credentials show whether the caller is a run of a job, so no caller can pretend to
   // be one.
   const JobEntry* const job =
@@ -379,12 +387,15 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
   if (!quantum) return refused(quantum.error());
   const auto priority = read_priority(call.priority);
   if (!priority) return refused(priority.error());
+  const auto latency = read_latency(call.latency);
+  if (!latency) return refused(latency.error());
   // An owner's changes are bound by the owner's limits, also if the owner is an administrator. Only
   // an administrator who changes somebody else's lease may exceed the limits.
   const bool given = (*entry)->lease.uid != caller.uid;
   UpdateRequest request{call.memory, call.soft_limit, call.note, *lasts, given};
   if (call.priority) request.priority = *priority;
   request.quantum = *quantum;
+  request.latency = *latency;
   if (call.warn_seconds || call.warn_signal) {
     const auto warning =
         changed_end_warning((*entry)->lease.warning, call.warn_seconds, call.warn_signal);

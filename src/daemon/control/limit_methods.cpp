@@ -63,18 +63,22 @@ std::vector<proto::UserLimit> limits_of(const Allowances::Standing& standing,
   leases.most = most_leases;
   leases.used = standing.leases;
   leases.origin = proto::LimitOrigin::kSite;
-  return {shown(Name::kGpus, value_of(limits.gpus), held.gpus, from.gpus),
-          shown(Name::kMemory, value_of(limits.memory), value_of(std::optional(held.memory)),
-                from.memory),
-          shown(Name::kHours, hours, time.count(), from.hours),
-          shown(Name::kDuration, value_of(limits.duration), {}, from.duration),
-          shown(Name::kWaiting, value_of(limits.waiting), held.waiting, from.waiting),
-          leases,
-          shown(Name::kBookings, value_of(limits.bookings), booked, from.bookings),
-          shown(Name::kBookAhead, value_of(limits.book_ahead), {}, from.book_ahead),
-          shown(Name::kPriority, value_of(limits.priority), {}, from.priority),
-          shown(Name::kWeight, value_of(limits.weight), {}, from.weight),
-          shown(Name::kPinned, value_of(limits.pinned), {}, from.pinned)};
+  std::vector<proto::UserLimit> all = {
+      shown(Name::kGpus, value_of(limits.gpus), held.gpus, from.gpus),
+      shown(Name::kMemory, value_of(limits.memory), value_of(std::optional(held.memory)),
+            from.memory),
+      shown(Name::kHours, hours, time.count(), from.hours),
+      shown(Name::kDuration, value_of(limits.duration), {}, from.duration),
+      shown(Name::kWaiting, value_of(limits.waiting), held.waiting, from.waiting),
+      leases,
+      shown(Name::kBookings, value_of(limits.bookings), booked, from.bookings),
+      shown(Name::kBookAhead, value_of(limits.book_ahead), {}, from.book_ahead),
+      shown(Name::kPriority, value_of(limits.priority), {}, from.priority),
+      shown(Name::kWeight, value_of(limits.weight), {}, from.weight),
+      shown(Name::kPinned, value_of(limits.pinned), {}, from.pinned)};
+  all.push_back(
+      shown(Name::kInteractive, limits.interactive.value_or(true) ? 1 : 0, {}, from.interactive));
+  return all;
 }
 
 proto::UserLimit booking_bound(Name name, std::chrono::seconds most, bool bounded,

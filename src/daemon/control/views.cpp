@@ -57,6 +57,10 @@ void show_board(const GpuFigures& figures, proto::Gpu& gpu) {
   gpu.xid_errors = figures.xid_errors;
 }
 
+proto::LatencyClass shown_latency(LatencyClass latency) {
+  return proto::enum_of<proto::LatencyClass>(to_string(latency));
+}
+
 std::optional<RequestId> held_for(const LeaseTables& tables, const GpuUuid& gpu) {
   const auto held = tables.held.find(gpu);
   return held == tables.held.end() ? std::nullopt : std::optional(held->second);
@@ -139,6 +143,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
                 : entry.lease.swap()    ? proto::Share::kSwap
                                         : proto::Share::kSlice;
   lease.priority = entry.lease.priority;
+  lease.latency = shown_latency(entry.lease.latency);
   if (entry.lease.quantum) lease.quantum_ms = entry.lease.quantum->count();
   if (entry.lease.warning.is_set()) {
     lease.warn_seconds = static_cast<int>(entry.lease.warning.before.count());
@@ -293,6 +298,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   if (entry.asked.lasts) {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }
+  request.latency = shown_latency(entry.asked.latency);
   request.free = entry.waiting.free_now;
   std::vector<std::string>& labels = request.planned_labels.emplace();
   for (const GpuUuid& uuid : entry.waiting.planned) {
@@ -325,6 +331,7 @@ proto::Booking Views::booking(const BookingEntry& entry, uid_t viewer) const {
   booking.gpu_ids = entry.kept;
   for (const GpuUuid& gpu : entry.kept) booking.labels.push_back(parts_.gpus.name_of(gpu));
   booking.memory = entry.asked.placement.memory;
+  booking.latency = shown_latency(entry.asked.latency);
   if (entry.trouble) {
     booking.trouble = reason_text(*entry.trouble, parts_.wall_clock());
     booking.wait_reason = wire_reason(*entry.trouble);

@@ -33,7 +33,7 @@ AuditRecord audit_of(const Lease& lease, std::string_view operation) {
   return record;
 }
 
-// Describes changes of a lease's turns; empty: there are none.
+// Describes changes of a lease's turns and latency; empty: there are none.
 std::string turns_text(const Lease& lease, const Lease& before) {
   std::string text;
   if (lease.priority != before.priority) text += fmt::format(", priority {}", lease.priority);
@@ -41,6 +41,7 @@ std::string turns_text(const Lease& lease, const Lease& before) {
     text += lease.quantum->count() > 0 ? fmt::format(", quantum {} ms", lease.quantum->count())
                                        : ", quantum auto";
   }
+  if (lease.latency != before.latency) text += fmt::format(", {}", to_string(lease.latency));
   return text;
 }
 
@@ -210,7 +211,7 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
     audit(record);
   } else if (told.lease.gpus != lease.gpus || told.lease.note != lease.note ||
              told.lease.ends != lease.ends || told.lease.priority != lease.priority ||
-             told.lease.quantum != lease.quantum) {
+             told.lease.quantum != lease.quantum || told.lease.latency != lease.latency) {
     tell(entry, EventType::kLeaseUpdated,
          "changed: " + share + turns_text(lease, told.lease) +
              (lease.ends ? ", until " + proto::format_time(*lease.ends) : ""));

@@ -144,6 +144,7 @@ lease::BookingBounds Allowances::booking_bounds(uid_t uid) const {
 lease::Asking Allowances::asking(const AcquireRequest& request) const {
   lease::Asking asked = asking_of(request.placement, parts_.gpus);
   asked.priority = request.priority;
+  asked.interactive = request.latency == LatencyClass::kInteractive;
   if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
   return asked;
 }
@@ -161,6 +162,10 @@ Result<void> Allowances::check_more(const Lease& lease, const Lease& changed) co
     if (before && after && *after > *before) asked.memory += *after - *before;
   }
   if (!asked.memory.is_zero()) within.memory = limits.memory;
+  if (changed.latency != lease.latency) {
+    asked.interactive = changed.latency == LatencyClass::kInteractive;
+    within.interactive = limits.interactive;
+  }
   if (changed.ends && lease.ends && *changed.ends > *lease.ends) {
     const WallTime from = std::max(*lease.ends, parts_.wall_clock());
     const auto more = std::max(*changed.ends - from, WallTime::duration(0));

@@ -1,5 +1,6 @@
 #include "daemon/leases/availability.h"
 
+#include "daemon/leases/turn_wishes.h"
 #include "lease/reason.h"
 
 namespace gpurota::daemon {
@@ -51,12 +52,12 @@ std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Reque
                            parts_.config.expired_reservation != config::Expired::kKeep;
   auto ways = lease::ways_out(machine.view(requests, parts_.tables.keeping), place, end_is_kept,
                               parts_.wall_clock());
-  // A change that the user's limits refuse does not help.
+  // A change that would be refused does not help.
   std::erase_if(ways, [&](const lease::WayOut& way) {
     AcquireRequest changed = asked;
     changed.placement = lease::changed(changed.placement, way);
     if (way.kind == lease::WayOut::Kind::kTime) changed.lasts = way.lasts;
-    return !parts_.allowances.check_ever(changed);
+    return !parts_.allowances.check_ever(changed) || !check_latency(changed);
   });
   return ways;
 }

@@ -107,6 +107,7 @@ struct AcquireRequest {
   bool at_once = false;                    // waits for nothing but fillers that leave
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // as in Lease
+  LatencyClass latency = LatencyClass::kNormal;
   EndWarning warning{};
   // Of a job that left for a booking: since when the job has waited. The request gets its old place
   // in the queue by this time.

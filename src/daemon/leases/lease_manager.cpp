@@ -205,6 +205,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
                              !entry.lease.exclusive() && !entry.lease.swap();
   entry.lease.priority = request.priority;
   entry.lease.quantum = request.quantum;
+  entry.lease.latency = request.latency;
   entry.lease.warning = request.warning;
   entry.lease.as_name = request.as_name;
   entry.lease.name = request.name;

@@ -491,6 +491,38 @@ TEST_F(LeaseManagerTest, OnlyALeaseThatTakesTurnsHasAQuantum) {
   EXPECT_EQ(store.leases().at(id).quantum, 2000ms);
 }
 
+TEST_F(LeaseManagerTest, ASliceCanBecomeInteractiveWhereTheSiteAllowsIt) {
+  const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;
+  AcquireRequest in_turns;
+  in_turns.uid = 1000;
+  in_turns.process = processes.id_of(processes.spawn());
+  in_turns.placement.swap = true;
+  const auto made = world->queue.acquire(in_turns);
+  ASSERT_TRUE(made) << made.error().error.message;
+  const LeaseId swap = (*made)->lease.id;
+  UpdateRequest request;
+  request.latency = LatencyClass::kInteractive;
+  ASSERT_TRUE(world->updates.update(id, request));
+  EXPECT_EQ(store.leases().at(id).latency, LatencyClass::kInteractive);
+  const auto refused = world->updates.update(swap, request);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("so far only slices can, which are made with"));
+  restart();
+  EXPECT_EQ(world->tables.find(id)->lease.latency, LatencyClass::kInteractive);
+  config.limits.everyone.interactive = false;
+  ASSERT_TRUE(world->users.resolve(1s, {}));
+  EXPECT_TRUE(world->updates.update(id, request)) << "it is already";
+  request.latency = LatencyClass::kNormal;
+  EXPECT_TRUE(world->updates.update(swap, request)) << "every lease can be normal";
+  ASSERT_TRUE(world->updates.update(id, request));
+  request.latency = LatencyClass::kInteractive;
+  const auto forbidden = world->updates.update(id, request);
+  EXPECT_EQ(forbidden.error().code, Code::kLimit);
+  EXPECT_THAT(forbidden.error().message, HasSubstr("[limits] interactive"));
+  request.beyond_limits = true;
+  EXPECT_TRUE(world->updates.update(id, request)) << "by an administrator";
+}
+
 TEST_F(LeaseManagerTest, WhereSoftLimitsMoveMemoryOutASliceCanHaveNone) {
   config.soft_limit.policy = config::SoftLimit::Policy::kEvict;
   const LeaseId id = (*acquire(gib(8), processes.spawn()))->lease.id;

@@ -32,6 +32,7 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   }
   row.priority = entry.lease.priority;
   row.quantum = entry.lease.quantum;
+  row.latency = entry.lease.latency;
   row.warning = entry.lease.warning;
   row.leaves = entry.lease.leaves;
   row.warned = entry.lease.warned;
@@ -71,6 +72,7 @@ Lease lease_of(const ports::StoredLease& stored) {
   }
   lease.priority = stored.priority;
   lease.quantum = stored.quantum;
+  lease.latency = stored.latency;
   lease.warning = stored.warning;
   lease.leaves = stored.leaves;
   lease.warned = stored.warned;

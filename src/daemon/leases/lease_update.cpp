@@ -31,6 +31,17 @@ Result<void> change_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const SizeS
   return {};
 }
 
+Result<void> change_latency(Lease& lease, LatencyClass latency) {
+  if (!can_have(lease, latency)) {
+    return fail(Code::kInvalid,
+                to_string(lease.id) +
+                    " cannot be interactive: so far only slices can, which are made with --memory "
+                    "and without --swap");
+  }
+  lease.latency = latency;
+  return {};
+}
+
 Result<void> change_soft_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const SizeSpec& soft) {
   gpu.soft_limit = soft.of(room.info.memory);
   if (*gpu.soft_limit <= *gpu.limit) return {};
@@ -140,6 +151,7 @@ Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) cons
   Lease changed = entry->lease;
   GPUROTA_TRY(change_gpus(request, changed));
   GPUROTA_TRY(change_turns(request, changed));
+  if (request.latency) GPUROTA_TRY(change_latency(changed, *request.latency));
   if (request.note) changed.note = *request.note;
   if (request.as_name) changed.as_name = *request.as_name;
   if (request.warning) {

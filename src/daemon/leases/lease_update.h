@@ -24,6 +24,7 @@ struct UpdateRequest {
   std::optional<std::chrono::milliseconds> quantum{};  // as in Lease
   std::optional<Author> by{};
   std::optional<EndWarning> warning{};
+  std::optional<LatencyClass> latency{};
   std::optional<std::string> as_name{};  // of a pod's lease: "namespace/pod/container"
 };
 

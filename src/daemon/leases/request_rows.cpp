@@ -32,6 +32,7 @@ ports::StoredRequest row_of(RequestId id, const AcquireRequest& asked) {
   row.wishes = asked.placement.wishes;
   row.priority = asked.priority;
   row.quantum = asked.quantum;
+  row.latency = asked.latency;
   row.warning = asked.warning;
   return row;
 }
@@ -50,6 +51,7 @@ AcquireRequest asked_of(const ports::StoredRequest& stored) {
   asked.placement.wishes = stored.wishes;
   asked.priority = stored.priority;
   asked.quantum = stored.quantum;
+  asked.latency = stored.latency;
   asked.warning = stored.warning;
   if (stored.take_over) asked.placement.take_over = stored.uid;
   asked.note = stored.note;

@@ -1,5 +1,9 @@
 #include "daemon/leases/turn_wishes.h"
 
+#include "base/text.h"
+
+#include <fmt/format.h>
+
 namespace gpurota::daemon {
 namespace {
 
@@ -30,6 +34,27 @@ Result<std::optional<std::chrono::milliseconds>> read_quantum(
         "or for \"auto\" (administrators may set up to 1 h)");
   }
   return Quantum(*quantum);
+}
+
+Result<std::optional<LatencyClass>> read_latency(const std::optional<std::string>& said) {
+  using Latency = std::optional<LatencyClass>;
+  if (!said) return Latency();
+  const Latency latency = parse_latency_class(*said);
+  if (latency) return latency;
+  return fail(Code::kInvalid, fmt::format("'{}' is not a latency: write normal or interactive",
+                                          display_text(*said, 40)));
+}
+
+Result<void> check_latency(const AcquireRequest& request) {
+  const lease::PlacementRequest& placement = request.placement;
+  return gpurota::check_latency(request.latency, {placement.memory.has_value(), placement.swap,
+                                                  request.kind == LeaseKind::kFiller});
+}
+
+bool can_have(const Lease& lease, LatencyClass latency) {
+  return gpurota::check_latency(
+             latency, {!lease.exclusive(), lease.swap(), lease.kind == LeaseKind::kFiller})
+      .has_value();
 }
 
 Result<void> check_soft_limit(const config::SoftLimit& site, bool swap) {

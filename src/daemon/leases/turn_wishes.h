@@ -1,9 +1,10 @@
-// Checks the settings of a lease's turns and soft limits when it is made and when it is changed,
-// before LeaseManager and Queue get them. Pure; used on the state thread.
+// Checks the settings of a lease's turns, latency and soft limits when it is made and when it is
+// changed, before LeaseManager and Queue get them. Pure; used on the state thread.
 #pragma once
 
 #include "base/result.h"
 #include "config/config.h"
+#include "daemon/leases/lease_entry.h"
 
 #include <chrono>
 #include <optional>
@@ -18,6 +19,11 @@ Result<int> read_priority(std::optional<int> said);
 // the turn. Administrators may set everything that gpurota set accepts.
 Result<std::optional<std::chrono::milliseconds>> read_quantum(
     const std::optional<std::string>& said, bool administrator);
+
+// "normal" or "interactive".
+Result<std::optional<LatencyClass>> read_latency(const std::optional<std::string>& said);
+Result<void> check_latency(const AcquireRequest& request);
+bool can_have(const Lease& lease, LatencyClass latency);
 
 // An error if the site moves memory above a soft limit to host memory, and the memory of this lease
 // cannot be moved.

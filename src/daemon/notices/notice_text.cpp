@@ -93,6 +93,9 @@ Difference compare(const Lease& before, const Lease& now, WallTime time) {
                        : "has turns as long as moving its memory asks for",
                    "quantum");
   }
+  if (before.latency != now.latency) {
+    difference.add(fmt::format("is {}", to_string(now.latency)), "latency class");
+  }
   if (before.warning != now.warning) {
     difference.add(now.warning.is_set() ? fmt::format("is warned by SIG{} {} before its end",
                                                       warning_signal_name(now.warning.signal),

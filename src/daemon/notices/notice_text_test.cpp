@@ -59,6 +59,12 @@ TEST_F(NoticeTextTest, SeveralChangesAreOneSentence) {
             "(administrator) changed its timeout, memory limit and priority");
 }
 
+TEST_F(NoticeTextTest, ChangeOfTheLatencyNamesTheClass) {
+  Lease now = lease;
+  now.latency = LatencyClass::kInteractive;
+  EXPECT_EQ(changed(now), "L17 now is interactive: root (administrator) changed its latency class");
+}
+
 TEST_F(NoticeTextTest, NoChangeGivesNoText) { EXPECT_EQ(changed(lease, "for fun"), ""); }
 
 TEST_F(NoticeTextTest, UserTextCannotControlATerminal) {
