@@ -153,14 +153,17 @@ class Watched:
 
 
 class Program:
-    """A program in a swap lease, or bare: prints "ready", begins on request, ends with JSON."""
+    """A program that prints "ready", begins on request, and ends with JSON. It is in a swap lease;
+    with swap=False in a lease of these options; without options, too, bare."""
 
     def __init__(self, bench, name, command, swap=True, options=(), gpus=None, **environment):
         bench.running.append(self)
         self.name, self.errors = name, open(f"{bench.out}/{name}.err", "a")
         where = ["--gpu-ids", str(bench.gpu)] if gpus is None else ["--gpu-ids", gpus]
-        under = [bench.gpurota, "run", "--swap", *where, *options, "--"] if swap else []
-        if not swap:
+        under = ["--swap"] if swap else []
+        if swap or options:
+            under = [bench.gpurota, "run", *under, *where, *options, "--"]
+        else:
             environment["CUDA_VISIBLE_DEVICES"] = str(bench.gpu)
         self.process = subprocess.Popen([*under, *command], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True,
