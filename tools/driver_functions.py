@@ -123,8 +123,11 @@ def gated_hook(row, types):
     parameters = ", ".join(f"{t} {n}" for t, n in zip(types, names))
     arguments = ", ".join(names)
     per_thread = str(row.stream != "legacy").lower()
+    # A copy to the host returns when the bytes are there, so the work of its stream has ended.
+    to_the_end = row.base in ("cuMemcpyDtoH", "cuMemcpyAtoH")
+    macro = "GPUROTA_GATED_TO_THE_END" if to_the_end else "GPUROTA_GATED"
     return (f"CUresult {row.symbol}({parameters}) {{\n"
-            f"  GPUROTA_GATED({row.symbol}, {what}, {stream}, {per_thread}, ({arguments}))\n}}\n")
+            f"  {macro}({row.symbol}, {what}, {stream}, {per_thread}, ({arguments}))\n}}\n")
 
 
 def write_gated(rows, out):

@@ -398,6 +398,10 @@ class Process:
     # owner; driver functions that the process looked up and libgpurota does not know
     unhooked: Optional[int] = None
     unhooked_names: Optional[List[str]] = None  # owner; the first of these functions
+    # owner; for which the process has held back work for interactive leases, as reported by the
+    # process itself
+    held_seconds: Optional[int] = None
+    bursts: Optional[int] = None  # owner; of work, in an interactive lease
     # absent, silent, away. the state of libgpurota in a process that has a limit but is not a
     # tenant. absent: not loaded, or without a lease to enforce; silent: loaded with a lease, but
     # has never connected (a finding not_limited); away: was connected to an earlier daemon

@@ -39,7 +39,8 @@ struct gpurota_page_use {
   uint64_t unhooked;       /* driver functions handed out that should have a hook and have none */
   /* The part of used_bytes that another process made, where NVML may show it. */
   uint64_t imported_bytes;
-  uint64_t reserved[2];
+  uint64_t held_us; /* for which submissions were held back (wire_latency.h) */
+  uint64_t bursts;  /* of work on the GPU, in an interactive lease */
 };
 
 struct gpurota_page {

@@ -225,5 +225,6 @@ struct gpurota_msg_processes {
   int32_t pid[GPUROTA_WIRE_PIDS];
 };
 
+#include "abi/wire_latency.h"
 #include "abi/wire_share.h"
 #include "abi/wire_swap.h"

@@ -1,7 +1,7 @@
-// The page that the daemon shares with one tenant (abi/page.h): a sealed memfd and its mapping.
+// The page that the daemon shares with one tenant (abi/page.h), a sealed memfd and its mapping; and
+// the page by which one tenant tells others when it has work (abi/wire_latency.h).
 //
-// The memfd cannot be resized, so no access of ours can fault, whatever the tenant does with its
-// descriptor.
+// The memfds cannot be resized, so no access can fault, whatever a tenant does with its descriptor.
 #pragma once
 
 #include "abi/page.h"
@@ -31,6 +31,24 @@ class SharedPage {
 
   Fd fd_;
   gpurota_page* page_ = nullptr;
+};
+
+// A page that one process writes and others read. The daemon does not map it.
+class BurstPage {
+ public:
+  static Result<BurstPage> make();
+
+  // For the process that writes.
+  int fd() const { return fd_.get(); }
+  // Call once the writing process has mapped the page. From then on, nobody can write to the page
+  // or map it for writing, and the existing mapping stays. Returns a descriptor for those that
+  // read. Fails before Linux 5.1.
+  Result<Fd> seal();
+
+ private:
+  explicit BurstPage(Fd fd) : fd_(std::move(fd)) {}
+
+  Fd fd_;
 };
 
 }  // namespace gpurota::sys

@@ -82,7 +82,8 @@ wanted = {
                    "driver_limit_bytes"),
     "processes": (json.load(open("ps.json"))["processes"][0],
                   "pid uid user gpu gpu_label gpu_uuid type used_bytes lease_id tenant command "
-                  "container allocations refusals unhooked unhooked_names library"),
+                  "container allocations refusals unhooked unhooked_names held_seconds bursts "
+                  "library"),
     "checks": (json.load(open("doctor.json"))["checks"][0], "name status summary remedy"),
 }
 for name, (thing, fields) in wanted.items():

@@ -71,6 +71,18 @@ std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
   return text;
 }
 
+// The owner of a program that is held back would otherwise look for the reason in the program.
+std::string held_lines(const proto::ListProcesses::Reply& reply) {
+  std::string text;
+  for (const proto::Process& process : reply.processes) {
+    const std::int64_t held = process.held_seconds.value_or(0);
+    if (held == 0 || !process.pid) continue;
+    text += fmt::format("{} has held back work for {} s so far, for interactive leases\n",
+                        *process.pid, held);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string container_text(const proto::Container& container) {
@@ -112,7 +124,8 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Layout& layo
                {process.command ? display_command(*process.command, 160) : "", Colour::kNone}});
   }
   if (!table.has_text(kContainer)) table.drop(kContainer);
-  return table.render(layout) + not_limited_lines(reply) + unhooked_lines(reply);
+  return table.render(layout) + not_limited_lines(reply) + unhooked_lines(reply) +
+         held_lines(reply);
 }
 
 std::string doctor_text(const std::vector<proto::Check>& checks, const Layout& layout) {

@@ -36,6 +36,18 @@ TEST(PsDoctorText, PsShowsAllocationsAndUnhookedFunctions) {
             "4711 uses driver functions newer than this gpurota: cuMemAlloc_v9, cuMemTeleport\n");
 }
 
+TEST(PsDoctorText, PsSaysForHowLongWorkWasHeldBack) {
+  proto::ListProcesses::Reply reply;
+  proto::Process& process = reply.processes.emplace_back();
+  process.pid = 4711;
+  process.held_seconds = 0;
+  EXPECT_EQ(ps_text(reply, {}).find("held back"), std::string::npos);
+  process.held_seconds = 12;
+  EXPECT_NE(
+      ps_text(reply, {}).find("4711 has held back work for 12 s so far, for interactive leases\n"),
+      std::string::npos);
+}
+
 TEST(PsDoctorText, PsNamesContainersWhereThereAreAny) {
   proto::Process process;
   process.pid = 4711;

@@ -489,6 +489,8 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
     shown.refusals = use->refusals;
     shown.unhooked = use->unhooked;
     shown.unhooked_names = use->unhooked_names;
+    shown.held_seconds = std::chrono::floor<std::chrono::seconds>(use->held).count();
+    shown.bursts = use->bursts;
   }
   return shown;
 }

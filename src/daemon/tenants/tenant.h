@@ -47,8 +47,9 @@ struct Tenant {
   ports::EventLoop::SourcePtr event_source;
   TenantSession* session = nullptr;  // null: disconnected
   bool dead = false;
-  bool swap = false;  // of a swap lease
-  Bytes last_asked;   // by its last GROW
+  bool swap = false;                 // of a swap lease
+  bool has_latency_classes = false;  // the library knows abi/wire_latency.h
+  Bytes last_asked;                  // by its last GROW
   // Allocations that the library has refused, as last read from the page. Empty: the process has
   // connected again and its counts, which began before this tenant, have not been read yet.
   std::optional<std::uint64_t> refused;

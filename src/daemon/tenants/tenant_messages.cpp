@@ -187,6 +187,8 @@ Result<TenantMessage> parse_whole(std::span<const std::byte> packet) {
       return read_open(packet);
     case GPUROTA_MSG_HOLDING:
       return read_holding(packet);
+    case GPUROTA_MSG_MARKED:
+      return read_as<gpurota_msg_marked>(packet);
     case GPUROTA_MSG_CONTEXTS:
       return read_slotted<gpurota_msg_contexts>(packet);
     case GPUROTA_MSG_SWAP_HERE:

@@ -13,7 +13,7 @@ namespace gpurota::daemon {
 using TenantMessage =
     std::variant<gpurota_msg_hello, gpurota_msg_grow, gpurota_msg_return, gpurota_msg_query,
                  gpurota_msg_contexts, gpurota_msg_automatic, gpurota_msg_processes,
-                 gpurota_msg_open, gpurota_msg_holding, gpurota_msg_swap_here,
+                 gpurota_msg_open, gpurota_msg_holding, gpurota_msg_marked, gpurota_msg_swap_here,
                  gpurota_msg_swap_grow, gpurota_msg_swap_shrink, gpurota_msg_swap_status,
                  gpurota_msg_swap_moved>;
 

@@ -66,12 +66,14 @@ void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available)
 TenantUse read_use(const gpurota_page& page, std::size_t slot) {
   if (slot >= GPUROTA_SLOTS) return {};
   const gpurota_page_use& use = page.use[slot];
-  // The library counts missing hooks of all slots in the first slot.
+  // The library counts missing hooks, held back work and bursts in the first slot.
   return {.used = load_bytes(use.used_bytes),
           .headroom = load_bytes(use.headroom_bytes),
           .imported = load_bytes(use.imported_bytes),
           .allocations = load_count(use.allocations),
           .refusals = load_count(use.refusals),
+          .held = std::chrono::microseconds(load_count(page.use[0].held_us)),
+          .bursts = load_count(page.use[0].bursts),
           .unhooked = load_count(page.use[0].unhooked),
           .unhooked_names = read_names(page)};
 }

@@ -62,7 +62,8 @@ TenantServer::TenantServer(Parts parts)
                    .tables = parts_.tables,
                    .swap = parts_.swap,
                    .attribution = parts_.attribution,
-                   .table = table_}) {}
+                   .table = table_}),
+      latency_({.table = table_}) {}
 
 bool TenantServer::on_call(TenantSession& session, const TenantMessage& message) {
   if (const auto* greeting = std::get_if<gpurota_msg_hello>(&message)) {
@@ -100,6 +101,9 @@ bool TenantServer::on_event(Tenant& tenant, const TenantMessage& message) {
     good = is_swap_message(message) && parts_.swap.take(id, message);
   } else if (const auto* back = std::get_if<gpurota_msg_return>(&message)) {
     good = accounts_.give_back(tenant, *back);
+  } else if (const auto* marked = std::get_if<gpurota_msg_marked>(&message)) {
+    latency_.on_marked(tenant, *marked);
+    good = true;
   }
   if (good) accounts_.answer_asked(id);
   return good;
@@ -107,6 +111,7 @@ bool TenantServer::on_event(Tenant& tenant, const TenantMessage& message) {
 
 void TenantServer::on_disconnected(Tenant& tenant) {
   if (tenant.swap) parts_.swap.on_disconnect(tenant.id);
+  latency_.on_gone(tenant.id);
   if (!tenant.dead) {
     accounts_.carry_out(parts_.grants.disconnect(tenant.id, parts_.loop.now()));
   }
@@ -141,7 +146,10 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
   const auto event = sessions_.open_event_socket(tenant);
   if (!event) return sessions_.end(session, event.error().message);
   accounts_.publish(tenant.lease);
-  if (!welcome(tenant, seq, *event)) sessions_.end(session, "it did not take the welcome");
+  if (!welcome(tenant, seq, *event)) {
+    return sessions_.end(session, "it did not take the welcome");
+  }
+  latency_.on_connected(*entry);
 }
 
 bool TenantServer::welcome(Tenant& tenant, std::uint32_t seq, const Fd& event) {
@@ -169,6 +177,7 @@ Result<Tenant*> TenantServer::add_tenant(TenantSession& session, const gpurota_m
   tenant->lease = entry.lease.id;
   tenant->session = &session;
   tenant->swap = entry.lease.swap();
+  tenant->has_latency_classes = (hello.features & GPUROTA_FEATURE_LATENCY) != 0;
   tenant->user = session.peer.uid;
   if (hello.held_count == 0) tenant->refused = 0;
   for (const LeaseGpu& gpu : entry.lease.gpus) tenant->slots.push_back(gpu.uuid);
@@ -233,10 +242,13 @@ void TenantServer::forget_settled() {
 void TenantServer::erase(Tenant& tenant) {
   parts_.records.on_refused_allocations(tenant.newly_refused());
   parts_.roster.remove(tenant.lease, tenant.process.id, tenant.id);
+  const TenantId id = tenant.id;
   table_.erase(tenant);
+  latency_.on_gone(id);
 }
 
 void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
+  latency_.on_lease_change(entry, gone);
   if (!gone) {
     parts_.swap.on_lease_change(entry.lease);
     accounts_.publish(entry.lease.id);

@@ -11,6 +11,7 @@
 
 #include "daemon/leases/automatic_leases.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/tenants/latency_pages.h"
 #include "daemon/tenants/lease_answers.h"
 #include "daemon/tenants/tenant_accounts.h"
 #include "daemon/tenants/tenant_admission.h"
@@ -98,6 +99,7 @@ class TenantServer final {
   TenantAccounts accounts_;
   LeaseAnswers answers_;
   TenantNeighbours neighbours_;
+  LatencyPages latency_;
 };
 
 }  // namespace gpurota::daemon

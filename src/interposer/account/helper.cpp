@@ -5,6 +5,7 @@
 // another thread may hold that lock while it waits for a GROW, which in turn waits for the helper's
 // answer to a RECALL. Link::recall_mutex keeps HELLO and the answers to RECALL apart, so that no
 // bytes are both given back and reported as held.
+#include "interposer/account/burst_pages.h"
 #include "interposer/account/headroom.h"
 #include "interposer/account/link.h"
 #include "interposer/account/swap_table.h"
@@ -50,8 +51,8 @@ bool handle_event(State& s, const Socket& event, const void* packet, long size, 
   gpurota_msg_header header;
   if (size < static_cast<long>(sizeof(header))) return false;
   memcpy(&header, packet, sizeof(header));
-  if (s.swaps.load() != 0) return g_swap.take_order(s, packet, size, fds);
-  if (header.type != GPUROTA_MSG_RECALL) return true;  // a message of a newer daemon
+  if (swapping()) return g_swap.take_order(s, packet, size, fds);
+  if (header.type != GPUROTA_MSG_RECALL) return take_burst_message(s, event, packet, size, fds);
   gpurota_msg_recall recall;
   if (size < static_cast<long>(sizeof(recall))) return false;
   memcpy(&recall, packet, sizeof(recall));
@@ -101,8 +102,9 @@ void* run(void* argument) {
     }
     delay_ms = kFirstRetryMs;
     Socket event{next - 1, s.link.event_inode.load(), true};
-    const bool swaps = s.swaps.load() != 0;
+    const bool swaps = swapping();
     if (swaps) g_swap.connected(s, event.fd, event.inode);
+    forget_burst_pages(s);
     serve(s, event);
     if (swaps) g_swap.lost(s);
     int mine = next;

@@ -21,7 +21,7 @@ gpurota_msg_hello make_hello(State& s) {
   hello.header = {GPUROTA_MSG_HELLO, sizeof(hello), ++s.link.sequence};
   hello.magic = GPUROTA_WIRE_MAGIC;
   hello.version = GPUROTA_WIRE_VERSION;
-  hello.features = GPUROTA_FEATURE_SWAP;
+  hello.features = GPUROTA_FEATURE_SWAP | GPUROTA_FEATURE_LATENCY;
   hello.lease = config().lease;
   memcpy(hello.token, config().token, sizeof(hello.token));
   for (uint32_t i = 0; i < s.link.slot_count; ++i) {
@@ -117,7 +117,7 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
                 lease, lease);
   }
   const bool swaps = (message.features & GPUROTA_FEATURE_SWAP) != 0;
-  if (attached() && swaps != (s.swaps.load() != 0)) return false;  // a tenant's kind never changes
+  if (attached() && swaps != swapping()) return false;  // a tenant's kind never changes
   if (fds->count() != 2 || !map_page(s, (*fds)[0]) || !learn_slots(s)) return false;
   s.link.no_thread = swaps && !g_swap.begin(s);
   if (s.link.no_thread) return false;

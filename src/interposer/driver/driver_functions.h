@@ -23,6 +23,20 @@ GPUROTA_API CUresult cuGetProcAddress(const char* symbol, void** pfn, int versio
 GPUROTA_API CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version,
                                          cuuint64_t flags, CUdriverProcAddressQueryResult* status);
 
+GPUROTA_API CUresult cuStreamSynchronize(CUstream stream);
+GPUROTA_API CUresult cuStreamSynchronize_ptsz(CUstream stream);
+GPUROTA_API CUresult cuStreamQuery(CUstream stream);
+GPUROTA_API CUresult cuStreamQuery_ptsz(CUstream stream);
+GPUROTA_API CUresult cuEventSynchronize(CUevent event);
+GPUROTA_API CUresult cuEventQuery(CUevent event);
+GPUROTA_API CUresult cuEventRecord(CUevent event, CUstream stream);
+GPUROTA_API CUresult cuEventRecord_ptsz(CUevent event, CUstream stream);
+GPUROTA_API CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
+GPUROTA_API CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream,
+                                                 unsigned int flags);
+GPUROTA_API CUresult cuCtxSynchronize();
+GPUROTA_API CUresult cuCtxSynchronize_v2(CUcontext context);
+
 GPUROTA_API CUresult cuMemAlloc(CUdeviceptr_v1* out, unsigned int size);
 GPUROTA_API CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t size);
 GPUROTA_API CUresult cuMemAllocPitch(CUdeviceptr_v1* out, unsigned int* pitch, unsigned int width,
@@ -196,14 +210,9 @@ CUresult cuCtxPopCurrent_v2(CUcontext* out);
 CUresult cuCtxPushCurrent_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxRecordEvent(CUcontext context, CUevent event);
-CUresult cuCtxSynchronize();
 CUresult cuDeviceCanAccessPeer(int* out, CUdevice device, CUdevice peer);
 CUresult cuEventCreate(CUevent* out, unsigned int flags);
 CUresult cuEventDestroy_v2(CUevent event);
-CUresult cuEventQuery(CUevent event);
-CUresult cuEventRecord(CUevent event, CUstream stream);
-CUresult cuEventRecord_ptsz(CUevent event, CUstream stream);
-CUresult cuEventSynchronize(CUevent event);
 CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags);
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* memory, unsigned int flags);
@@ -221,10 +230,6 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status);
 CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus* status);
-CUresult cuStreamQuery(CUstream stream);
-CUresult cuStreamSynchronize(CUstream stream);
-CUresult cuStreamSynchronize_ptsz(CUstream stream);
-CUresult cuStreamQuery_ptsz(CUstream stream);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* out);
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* out);
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);

@@ -53,11 +53,17 @@ struct KnownStreams {
   VaMap<KnownEvent> events;    // by handle, key_of_stream() or key_of_unmarked()
 };
 
+// Why the program's submissions stop at the gate: bits of DriverPart::roles.
+inline constexpr uint32_t kSwaps = 1;  // a swap lease; set by the first WELCOME, for life
+// Latency classes (gate/latency.h); set and cleared by the helper thread.
+inline constexpr uint32_t kMarksBursts = 2;  // of an interactive lease
+inline constexpr uint32_t kHoldsBack = 4;    // beside an interactive lease
+
 struct DriverPart {
   int32_t pid;  // the process that owns this state; used only where the kernel cannot wipe
   Mutex driver_mutex;
   std::atomic<uint32_t> captures;  // begun or attempted, less those that ended
-  std::atomic<uint32_t> swaps;     // not 0: a swap lease; set by the first WELCOME, for life
+  std::atomic<uint32_t> roles;     // kSwaps and the like; 0: submissions do not stop
   Unhooked unhooked;
   KnownStreams streams;
 };
@@ -82,11 +88,13 @@ inline DriverPart& driver_part() {
   return find_driver_part();
 }
 
-// Whether this process is a swap tenant. In any other process each launch pays two loads for this
-// question.
-inline bool swapping() {
+// The roles of this process. A process without any pays two loads for this question at each launch.
+inline uint32_t roles() {
   const DriverPart* part = g_driver_part.load(std::memory_order_acquire);
-  return part != nullptr && part->swaps.load(std::memory_order_relaxed) != 0;
+  return part != nullptr ? part->roles.load(std::memory_order_relaxed) : 0;
 }
+
+// Whether this process is a swap tenant.
+inline bool swapping() { return (roles() & kSwaps) != 0; }
 
 }  // namespace gpurota::interposer

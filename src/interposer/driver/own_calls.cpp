@@ -13,7 +13,8 @@ RelaxedCapture::~RelaxedCapture() {
 // A swap lease counts exactly the captures under way. In any other lease, a capture whose begin or
 // end failed stays counted.
 NothingCaptures::NothingCaptures(const DriverPart& part, const Lock&)
-    : proven_((part.swaps.load() != 0 ? part.streams.captures : part.captures).load() == 0) {}
+    : proven_(((part.roles.load() & kSwaps) != 0 ? part.streams.captures : part.captures).load() ==
+              0) {}
 
 namespace {
 

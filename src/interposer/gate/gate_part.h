@@ -1,9 +1,10 @@
-// The gate of this process: the part of the tenant's state for gate/ (driver/driver_part.h). Only
-// swap leases use the gate.
+// The gate of this process: the part of the tenant's state for gate/ (driver/driver_part.h). Swap
+// leases use the gate itself, slices its latency classes.
 #pragma once
 
 #include "interposer/account/state.h"
 #include "interposer/gate/gate.h"
+#include "interposer/gate/latency.h"
 #include "interposer/os/sys.h"
 
 #include <atomic>
@@ -17,6 +18,7 @@ struct GatePart : State {
   std::atomic<uint32_t> standing[GPUROTA_SLOTS];
   // Held while the worker uses contexts, so that none is destroyed meanwhile.
   Mutex contexts_mutex;
+  Latency latency;
 };
 
 inline GatePart& gate_of(State& s) { return static_cast<GatePart&>(s); }

@@ -7,29 +7,39 @@
 
 namespace gpurota::interposer {
 
-// Another thread cannot query a thread's own default stream, so submissions to that stream are
-// marked with an event.
-GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, bool waits) {
-  if (!swapping()) return;
+void GatePass::enter_gate(GateClass what, bool waits) {
   GatePart& part = gate_of(state());
   int standing = -1;
-  const auto captures = [&, stream, per_thread] {  // called only if the call has to wait
-    if (is_capturing(stream, per_thread)) return true;
-    standing = what == GateClass::kSubmits ? place_of_stream(stream, per_thread).slot : -1;
+  const auto captures = [&] {  // called only if the call has to wait
+    if (is_capturing(stream_, per_thread_)) return true;
+    standing = submits_ ? place_of_stream(stream_, per_thread_).slot : -1;
     if (standing >= 0) part.standing[standing].fetch_add(1, std::memory_order_relaxed);
     return false;
   };
   mark_ = part.gate.enter(what, captures, waits);
   if (standing >= 0) part.standing[standing].fetch_sub(1, std::memory_order_relaxed);
   refused_ = mark_ == nullptr;
-  marks_thread_stream_ = what == GateClass::kSubmits && !refused_ &&
-                         (stream == CU_STREAM_PER_THREAD || (per_thread && stream == nullptr));
+}
+
+GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, bool waits)
+    : stream_(stream), per_thread_(per_thread), submits_(what == GateClass::kSubmits) {
+  if (swapping()) {
+    enter_gate(what, waits);
+  } else if (submits_ && waits) {
+    before_submission(state(), stream, per_thread);
+  }
 }
 
 GatePass::~GatePass() {
-  if (mark_ == nullptr) return;
+  if (!submits_ && mark_ == nullptr) return;
   State& s = state();
-  if (marks_thread_stream_) mark_thread_stream(s);
+  if (mark_ == nullptr) {
+    if (!refused_) after_submission(s, stream_, per_thread_);
+    return;
+  }
+  const bool thread_stream = stream_ == CU_STREAM_PER_THREAD || (per_thread_ && stream_ == nullptr);
+  // Another thread cannot query a thread's own default stream, so an event marks the submission.
+  if (submits_ && thread_stream) mark_thread_stream(s);
   gate_of(s).gate.leave(mark_);
 }
 

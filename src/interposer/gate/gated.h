@@ -1,5 +1,5 @@
-// Takes a driver call through the gate of a swap lease (gate.h). A process that is not a swap
-// tenant pays two loads.
+// Takes a driver call through the gate of a swap lease (gate.h), or through the latency classes of
+// a slice (latency.h). A process with neither role pays two loads.
 //
 // A call inside the gate counts as being submitted, so a call must wait for memory before it enters
 // the gate, never inside.
@@ -8,6 +8,7 @@
 #include "interposer/driver/driver.h"
 #include "interposer/driver/driver_part.h"
 #include "interposer/gate/gate.h"
+#include "interposer/gate/latency.h"
 
 namespace gpurota::interposer {
 
@@ -25,15 +26,19 @@ class GatePass {
   bool refused() const { return refused_; }
 
  private:
+  void enter_gate(GateClass what, bool waits);
+
   GateMark* mark_ = nullptr;
+  CUstream stream_;
+  bool per_thread_;
+  bool submits_;
   bool refused_ = false;
-  bool marks_thread_stream_ = false;
 };
 
 // Makes `call()` inside the gate.
 template <typename Call>
 CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call) {
-  if (!swapping()) return call();
+  if (roles() == 0) return call();
   const GatePass pass(what, stream, per_thread);
   return pass.refused() ? kNotLet : call();
 }
@@ -42,7 +47,7 @@ CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call) {
 // its call waits at the gate.
 template <typename Call, typename Flights>
 CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call, Flights* flights) {
-  if (!swapping()) return call();
+  if (roles() == 0) return call();
   if (flights != nullptr) flights->wait_begins();
   const GatePass pass(what, stream, per_thread);
   if (flights != nullptr) flights->wait_ends();
@@ -55,7 +60,17 @@ CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call, Flig
 #define GPUROTA_GATED(symbol, what, stream, per_thread, arguments)                           \
   const auto real = GPUROTA_REAL(symbol);                                                    \
   if (real == nullptr) return ::gpurota::interposer::missing_function(#symbol);              \
-  if (!::gpurota::interposer::swapping()) return real arguments;                             \
+  if (::gpurota::interposer::roles() == 0) return real arguments;                            \
   const ::gpurota::interposer::GatePass pass(::gpurota::interposer::GateClass::what, stream, \
                                              per_thread);                                    \
   return pass.refused() ? ::gpurota::interposer::kNotLet : real arguments;
+
+// The same for a function that returns when the work of its stream has ended.
+#define GPUROTA_GATED_TO_THE_END(symbol, what, stream, per_thread, arguments)                \
+  const auto real = GPUROTA_REAL(symbol);                                                    \
+  if (real == nullptr) return ::gpurota::interposer::missing_function(#symbol);              \
+  if (::gpurota::interposer::roles() == 0) return real arguments;                            \
+  const ::gpurota::interposer::GatePass pass(::gpurota::interposer::GateClass::what, stream, \
+                                             per_thread);                                    \
+  if (pass.refused()) return ::gpurota::interposer::kNotLet;                                 \
+  return ::gpurota::interposer::noting_end(stream, per_thread, [&] { return real arguments; });

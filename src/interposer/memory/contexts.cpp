@@ -93,9 +93,14 @@ void context_is_gone(const ContextInfo& info) {
   report_contexts(info.slot);
 }
 
+void forget_work(CUcontext context) {
+  forget_context_work(state(), context);
+  if (swapping()) g_swap.forget_context(context);
+}
+
 // Must be one step with the driver's call: otherwise the worker could use a context that is gone.
 bool forget_context(CUcontext context, ContextInfo* info) {
-  if (swapping()) g_swap.forget_context(context);
+  forget_work(context);
   return remove_context(context, info);
 }
 
@@ -108,7 +113,7 @@ CUresult destroy(CUcontext context, Call call) {
     entry = set_context_aside(context, &info);
     const CUresult said = call();
     if (entry < 0) return said;
-    if (said == CUDA_SUCCESS && swapping()) g_swap.forget_context(context);
+    if (said == CUDA_SUCCESS) forget_work(context);
     settle_aside(entry, context, said == CUDA_SUCCESS);
     return said;
   });
@@ -189,7 +194,7 @@ PrimaryLeft primary_was_left(CUdevice device, bool is_reset) {
     left.gone = forget_context(left.info.context, &left.info);
   } else if (is_reset) {
     left.emptied = true;
-    if (swapping()) g_swap.forget_context(left.info.context);
+    forget_work(left.info.context);
   }
   return left;
 }

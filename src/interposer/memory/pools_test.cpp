@@ -245,7 +245,7 @@ TEST_F(EndingPools, AllocationThatWaitsAtTheGateIsNotWaitedFor) {
   known(kFirst)->stays = true;
   State& s = state();
   Gate& gate = gate_of(s).gate;
-  s.swaps = 1;
+  s.roles = kSwaps;
   gate.set(GateState::kShut);
   std::thread other([] {
     CUdeviceptr p = 0;
@@ -255,7 +255,7 @@ TEST_F(EndingPools, AllocationThatWaitsAtTheGateIsNotWaitedFor) {
   EXPECT_FALSE(under_way(state().slots[0], last_ticket(state().slots[0])));
   gate.set(GateState::kOpen);
   other.join();
-  s.swaps = 0;
+  s.roles = 0;
   EXPECT_EQ(pool_bytes[kFirst], 32 * kMiB);
 }
 

@@ -313,9 +313,9 @@ void tell_of_limit(const State& s, int slot, const char* what) {
   if (page == nullptr || slot < 0) return;
   const auto lease = static_cast<unsigned long long>(config().lease);
   const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
-  if (s.swaps.load() != 0 && lease == 0) {
+  if (swapping() && lease == 0) {
     notice_once(Notice::kRefused, "this container was refused %s", what);
-  } else if (s.swaps.load() != 0) {
+  } else if (swapping()) {
     notice_once(Notice::kRefused,
                 "L%llu was refused %s ('gpurota explain L%llu' shows what there is)", lease, what,
                 lease);

@@ -68,6 +68,12 @@ inline int64_t now_ms() {
   return static_cast<int64_t>(t.tv_sec) * 1000 + t.tv_nsec / 1000000;
 }
 
+inline int64_t now_us() {
+  timespec t{};
+  ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+  return static_cast<int64_t>(t.tv_sec) * 1'000'000 + t.tv_nsec / 1000;
+}
+
 inline timespec to_timespec(int64_t ms) {
   return {static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000) * 1000000};
 }
@@ -95,6 +101,18 @@ inline void futex_wait(std::atomic<uint32_t>* word, uint32_t seen, const timespe
 }
 inline void futex_wake(std::atomic<uint32_t>* word, int count) {
   ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+// The same on a page that processes share. Waiting also works where the page can only be read.
+// `timeout_us`: above 0.
+inline void futex_wait_shared(const std::atomic<uint32_t>* word, uint32_t seen,
+                              int64_t timeout_us) {
+  const timespec timeout{static_cast<time_t>(timeout_us / 1'000'000),
+                         static_cast<long>(timeout_us % 1'000'000) * 1000};
+  ::syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
+}
+inline void futex_wake_shared(std::atomic<uint32_t>* word, int count) {
+  ::syscall(SYS_futex, word, FUTEX_WAKE, count, nullptr, nullptr, 0);
 }
 
 // Maps zeroed memory of our own; nullptr if there is none. `fork_advice`: the madvise() advice on

@@ -183,7 +183,7 @@ void tell(Worker& w, uint32_t seq) {
 }
 
 bool begin_swapping(State& s) {
-  if (s.swaps.load() != 0) return true;
+  if (swapping()) return true;
   swap_of(s).gate.set(GateState::kShut);
   swap_of(s).away_since.store(now_ms());
   ErrnoGuard guard;
@@ -196,7 +196,7 @@ bool begin_swapping(State& s) {
     GPUROTA_DEBUG("no thread for the swap lease: it cannot be used");
     return false;
   }
-  s.swaps.store(1, std::memory_order_release);
+  s.roles.fetch_or(kSwaps, std::memory_order_release);
   return true;
 }
 

@@ -1,0 +1,88 @@
+#include "interposer/gate/in_flight.h"
+
+#include "interposer/account/device.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/os/va_map.h"
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr uint64_t kTries = 8;
+constexpr int64_t kPollUs = 20;  // then the thread sleeps between two queries
+constexpr timespec kNap{0, 20'000};
+
+void wait_for(CUevent event) {
+  ErrnoGuard guard;
+  const RelaxedCapture relaxed;
+  const int64_t begun = now_us();
+  while (GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), event) == CUDA_ERROR_NOT_READY) {
+    const int64_t waited = now_us() - begun;
+    if (waited >= InFlight::kLongestWaitUs) return;
+    if (waited >= kPollUs) ::syscall(SYS_nanosleep, &kNap, nullptr);
+  }
+}
+
+}  // namespace
+
+InFlight::Stream* InFlight::find(uint64_t key) {
+  const uint64_t home = mix_key(key);
+  Stream* free = nullptr;
+  for (uint64_t i = 0; i < kTries; ++i) {
+    Stream& tried = streams_[(home + i) % kStreams];
+    if (tried.key == key) return &tried;
+    if (tried.key == 0 && free == nullptr) free = &tried;
+  }
+  if (free != nullptr) free->key = key;
+  return free;
+}
+
+CUevent InFlight::follow(Stream& stream, CUstream handle, bool per_thread) {
+  const Outside outside = Outside::unless_captured(handle, per_thread);
+  if (!outside) return nullptr;
+  const uint32_t now = stream.submitted / kEach % 2;
+  CUevent& event = stream.event[now];
+  if (event == nullptr) {
+    stream.context = current_context();
+    if (GPUROTA_OWN(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
+  }
+  const CUstream target = per_thread && handle == nullptr ? CU_STREAM_PER_THREAD : handle;
+  if (GPUROTA_OWN(cuEventRecord)(outside, event, target) != CUDA_SUCCESS) return nullptr;
+  return stream.event[1 - now];
+}
+
+void InFlight::submitted(uint64_t key, CUstream stream, bool per_thread, int64_t until_us) {
+  CUevent before = nullptr;
+  {
+    const Lock lock(mutex_);
+    Stream* const entry = find(key);
+    if (entry == nullptr || ++entry->submitted % kEach != 0 || now_us() > until_us) return;
+    before = follow(*entry, stream, per_thread);
+  }
+  if (before != nullptr) wait_for(before);
+}
+
+void InFlight::forget_stream(uint64_t key) {
+  Stream gone{};
+  {
+    const Lock lock(mutex_);
+    const uint64_t home = mix_key(key);
+    for (uint64_t i = 0; i < kTries; ++i) {
+      Stream& tried = streams_[(home + i) % kStreams];
+      if (tried.key != key) continue;
+      gone = tried;
+      tried = Stream{};
+    }
+  }
+  for (CUevent event : gone.event) {
+    if (event != nullptr) GPUROTA_OWN(cuEventDestroy_v2)(event);
+  }
+}
+
+void InFlight::forget_context(CUcontext context) {
+  const Lock lock(mutex_);
+  for (Stream& stream : streams_) {
+    if (stream.key != 0 && stream.context == context) stream = Stream{};
+  }
+}
+
+}  // namespace gpurota::interposer

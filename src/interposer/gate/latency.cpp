@@ -1,0 +1,117 @@
+#include "interposer/gate/latency.h"
+
+#include "interposer/account/device.h"
+#include "interposer/driver/own_calls.h"
+#include "interposer/gate/gate_part.h"
+#include "interposer/os/va_map.h"
+
+namespace gpurota::interposer {
+namespace {
+
+// While an interactive lease had work within this time, what is in flight is bounded.
+constexpr int64_t kActiveUs = 1'000'000;
+
+// A key that identifies the stream in this process: the handle, or an odd number for a default
+// stream of the current context.
+uint64_t key_of(CUstream stream, bool per_thread) {
+  const auto number = reinterpret_cast<uintptr_t>(stream);
+  if (number > kLastDefaultStream) return number;
+  const bool own = stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread);
+  // The address of a thread's own variable identifies the thread.
+  const uint64_t thread = own ? reinterpret_cast<uintptr_t>(&t_gate_mark) : 0;
+  return mix_key(reinterpret_cast<uintptr_t>(current_context()) + mix_key(thread + 1)) | 1;
+}
+
+Latency& latency_of(State& s) { return gate_of(s).latency; }
+
+void show(const State& s, uint64_t gpurota_page_use::*field, uint64_t value) {
+  gpurota_page* page = s.page.load(std::memory_order_acquire);
+  if (page != nullptr) __atomic_store_n(&(page->use[0].*field), value, __ATOMIC_RELAXED);
+}
+
+void hold_back(State& s, Holds& holds) {
+  ErrnoGuard guard;
+  const auto word = [&](uint32_t index) { return s.bursts.other(index)->load(); };
+  const auto budget = [&] { return s.bursts.budget.load(std::memory_order_relaxed); };
+  holds.begin(budget(), now_us());
+  for (;;) {
+    const HoldStep step = holds.next(s.bursts.held_for.load(), budget(), now_us(), word);
+    if (step.kind == HoldStep::Kind::kPass) break;
+    futex_wait_shared(s.bursts.other(step.index), step.seen, step.timeout_us);
+  }
+  holds.end(budget(), now_us());
+  show(s, &gpurota_page_use::held_us, holds.held_us());
+}
+
+}  // namespace
+
+void before_submission(State& s, CUstream stream, bool per_thread) {
+  const uint32_t roles = s.roles.load(std::memory_order_acquire);
+  if ((roles & (kMarksBursts | kHoldsBack)) == 0) return;
+  Latency& latency = latency_of(s);
+  if ((roles & kHoldsBack) != 0) {
+    const auto word = [&](uint32_t index) {
+      return s.bursts.other(index)->load(std::memory_order_acquire);
+    };
+    const bool passes = latency.holds.passes(s.bursts.held_for.load(), word);
+    if (!passes && !is_capturing(stream, per_thread)) hold_back(s, latency.holds);
+  }
+  if ((roles & kMarksBursts) != 0 && !is_capturing(stream, per_thread)) {
+    std::atomic<uint32_t>* word = s.bursts.own();
+    if (!latency.bursts.submit(word, key_of(stream, per_thread))) return;
+    latency.bursts.refresh(word, now_us());
+    show(s, &gpurota_page_use::bursts, latency.bursts.bursts());
+  }
+}
+
+void after_submission(State& s, CUstream stream, bool per_thread) {
+  if ((s.roles.load(std::memory_order_relaxed) & kHoldsBack) == 0) return;
+  Latency& latency = latency_of(s);
+  latency.in_flight.submitted(key_of(stream, per_thread), stream, per_thread,
+                              latency.holds.busy_us() + kActiveUs);
+}
+
+void note_event(State& s, CUevent event, CUstream stream, bool per_thread) {
+  if (event == nullptr || is_capturing(stream, per_thread)) return;
+  latency_of(s).bursts.record(reinterpret_cast<uintptr_t>(event), key_of(stream, per_thread));
+}
+
+StreamMark mark_stream(State& s, CUstream stream, bool per_thread) {
+  return latency_of(s).bursts.mark(key_of(stream, per_thread));
+}
+
+bool mark_event(State& s, CUevent event, StreamMark* out) {
+  return event != nullptr &&
+         latency_of(s).bursts.find_event(reinterpret_cast<uintptr_t>(event), out);
+}
+
+Bursts::AllMarks mark_all_streams(State& s) {
+  Bursts::AllMarks marks;
+  latency_of(s).bursts.mark_all(&marks);
+  return marks;
+}
+
+void note_end_of_all(State& s, const Bursts::AllMarks& marks) {
+  ErrnoGuard guard;
+  latency_of(s).bursts.all_ended(s.bursts.own(), marks);
+}
+
+void note_end(State& s, const StreamMark& mark) {
+  ErrnoGuard guard;
+  latency_of(s).bursts.ended(s.bursts.own(), mark);
+}
+
+void forget_stream_work(State& s, CUstream stream) {
+  const auto key = reinterpret_cast<uintptr_t>(stream);
+  if (key <= kLastDefaultStream) return;
+  if (s.bursts.memory.load() == nullptr) return;
+  ErrnoGuard guard;
+  latency_of(s).bursts.forget(s.bursts.own(), key);
+  latency_of(s).in_flight.forget_stream(key);
+}
+
+void forget_context_work(State& s, CUcontext context) {
+  latency_of(s).in_flight.forget_context(context);
+}
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,56 @@
+// Latency classes in a process with a slice (docs/design/latency.md): a process of an interactive
+// lease marks its bursts of work (bursts.h); a process beside such a lease holds back submissions
+// meanwhile (holds.h), and bounds what it has in flight (in_flight.h).
+//
+// Nothing here asks the daemon. Any thread. A process without these roles never comes here.
+#pragma once
+
+#include "abi/cuda_abi.h"
+#include "interposer/account/state.h"
+#include "interposer/gate/bursts.h"
+#include "interposer/gate/holds.h"
+#include "interposer/gate/in_flight.h"
+
+namespace gpurota::interposer {
+
+struct Latency {
+  Bursts bursts;
+  Holds holds;
+  InFlight in_flight;
+};
+
+// Around a submission to the stream. before_submission() may wait. A submission that is recorded
+// into a graph is left alone.
+void before_submission(State& s, CUstream stream, bool per_thread);
+void after_submission(State& s, CUstream stream, bool per_thread);
+
+// An event was recorded in the stream.
+void note_event(State& s, CUevent event, CUstream stream, bool per_thread);
+
+// Where the stream is now.
+StreamMark mark_stream(State& s, CUstream stream, bool per_thread);
+// Where the event's stream was when the event was recorded. False: not known.
+bool mark_event(State& s, CUevent event, StreamMark* out);
+// Where all streams are now. Streams of all contexts: a process of two GPUs counts as one.
+Bursts::AllMarks mark_all_streams(State& s);
+void note_end_of_all(State& s, const Bursts::AllMarks& marks);
+// The work up to the mark has ended.
+void note_end(State& s, const StreamMark& mark);
+
+inline bool marks_bursts() { return (roles() & kMarksBursts) != 0; }
+
+// Makes `call()`, whose success means that all work given to the stream before has ended.
+template <typename Call>
+CUresult noting_end(CUstream stream, bool per_thread, Call call) {
+  if (!marks_bursts()) return call();
+  const StreamMark mark = mark_stream(state(), stream, per_thread);
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) note_end(state(), mark);
+  return result;
+}
+
+// The stream is destroyed, and the context was.
+void forget_stream_work(State& s, CUstream stream);
+void forget_context_work(State& s, CUcontext context);
+
+}  // namespace gpurota::interposer

@@ -1,0 +1,251 @@
+// The decisions of latency classes: when a burst of work begins and ends, and when a submission of
+// another process is held back.
+#include "interposer/gate/bursts.h"
+#include "interposer/gate/holds.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace gpurota::interposer {
+namespace {
+
+constexpr uint64_t kA = 0x1000, kB = 0x2000, kEvent = 0x3000;
+constexpr uint32_t kBudget = 800;
+constexpr int64_t kStart = 1'000'000;
+
+class BurstsTest : public testing::Test {
+ protected:
+  bool busy() const { return (word.load() & 1) != 0; }
+  void submit(uint64_t stream) { bursts->submit(&word, stream); }
+  void wait_for(uint64_t stream) { bursts->ended(&word, bursts->mark(stream)); }
+
+  std::unique_ptr<Bursts> bursts{new Bursts()};
+  std::atomic<uint32_t> word{0};
+};
+
+TEST_F(BurstsTest, BurstLastsFromTheFirstSubmissionUntilItsStreamHasEnded) {
+  EXPECT_FALSE(busy());
+  submit(kA);
+  submit(kA);
+  EXPECT_TRUE(busy());
+  wait_for(kA);
+  EXPECT_FALSE(busy());
+  EXPECT_EQ(word.load(), 2u);
+  EXPECT_EQ(bursts->bursts(), 1u);
+}
+
+TEST_F(BurstsTest, WorkOfAnotherStreamKeepsTheBurstGoing) {
+  submit(kA);
+  submit(kB);
+  wait_for(kA);
+  EXPECT_TRUE(busy());
+  wait_for(kB);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, SubmissionAfterTheMarkIsNotEndedByIt) {
+  submit(kA);
+  const StreamMark mark = bursts->mark(kA);
+  submit(kA);
+  bursts->ended(&word, mark);
+  EXPECT_TRUE(busy());
+}
+
+TEST_F(BurstsTest, EventEndsTheWorkBeforeIt) {
+  submit(kA);
+  bursts->record(kEvent, kA);
+  StreamMark mark{};
+  ASSERT_TRUE(bursts->find_event(kEvent, &mark));
+  bursts->ended(&word, mark);
+  EXPECT_FALSE(busy());
+  submit(kA);
+  bursts->ended(&word, mark);  // the event was not recorded again
+  EXPECT_TRUE(busy());
+}
+
+TEST_F(BurstsTest, UnknownEventHasNoMark) {
+  StreamMark mark{};
+  EXPECT_FALSE(bursts->find_event(kEvent, &mark));
+}
+
+TEST_F(BurstsTest, WaitForTheContextEndsAllStreams) {
+  submit(kA);
+  submit(kB);
+  Bursts::AllMarks marks;
+  bursts->mark_all(&marks);
+  bursts->all_ended(&word, marks);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, DestroyedStreamHasNoWork) {
+  submit(kA);
+  bursts->forget(&word, kA);
+  EXPECT_FALSE(busy());
+  submit(kA);  // a new stream with the same handle
+  EXPECT_TRUE(busy());
+  wait_for(kA);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, StreamsBeyondTheTableShareItsLastEntry) {
+  for (uint64_t stream = 1; stream <= 2 * Bursts::kStreams; ++stream) submit(stream * 16);
+  EXPECT_TRUE(busy());
+  for (uint64_t stream = 1; stream <= 2 * Bursts::kStreams; ++stream) wait_for(stream * 16);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, LongBurstGrowsTheWordWhileItSubmits) {
+  submit(kA);
+  const uint32_t before = word.load();
+  bursts->refresh(&word, kStart);
+  bursts->refresh(&word, kStart + 1);
+  EXPECT_EQ(word.load(), before + 2);
+  bursts->refresh(&word, kStart + Bursts::kRefreshUs);
+  EXPECT_EQ(word.load(), before + 4);
+  EXPECT_TRUE(busy());
+}
+
+TEST_F(BurstsTest, ThreadsThatSubmitAndWaitLeaveNoBurst) {
+  std::vector<std::thread> threads;
+  for (uint64_t i = 1; i <= 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 20'000; ++n) {
+        submit(i * 16);
+        wait_for(i * 16);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(busy());
+}
+
+class HoldsTest : public testing::Test {
+ protected:
+  uint32_t word_of(uint32_t index) const { return words[index]; }
+  bool passes() const {
+    return holds->passes(held_for, [&](uint32_t i) { return word_of(i); });
+  }
+  HoldStep next() {
+    return holds->next(held_for, kBudget, now, [&](uint32_t i) { return word_of(i); });
+  }
+  // Holds a submission back as long as the words stay as they are. Returns for how long.
+  int64_t hold() {
+    const int64_t begun = now;
+    holds->begin(kBudget, now);
+    for (HoldStep step = next(); step.kind == HoldStep::Kind::kWait; step = next()) {
+      EXPECT_GT(step.timeout_us, 0);
+      now += step.timeout_us;
+    }
+    holds->end(kBudget, now);
+    return now - begun;
+  }
+
+  std::unique_ptr<Holds> holds{new Holds()};
+  uint32_t words[GPUROTA_MOST_HOLDS] = {};
+  uint32_t held_for = 1;
+  int64_t now = kStart;
+};
+
+TEST_F(HoldsTest, NothingIsHeldBackWhileNobodyHasHadWork) { EXPECT_TRUE(passes()); }
+
+TEST_F(HoldsTest, SubmissionWaitsUntilTheWorkHasEndedAndTheGapIsOver) {
+  words[0] = 1;
+  EXPECT_FALSE(passes());
+  holds->begin(kBudget, now);
+  HoldStep step = next();
+  ASSERT_EQ(step.kind, HoldStep::Kind::kWait);
+  EXPECT_EQ(step.seen, 1u);
+  now += 3'000;
+  words[0] = 2;
+  step = next();
+  ASSERT_EQ(step.kind, HoldStep::Kind::kWait);
+  EXPECT_EQ(step.timeout_us, Holds::kLeastGapUs);
+  now += step.timeout_us;
+  EXPECT_EQ(next().kind, HoldStep::Kind::kPass);
+  holds->end(kBudget, now);
+  EXPECT_TRUE(passes());
+  EXPECT_EQ(holds->held_us(), 3'000u + Holds::kLeastGapUs);
+}
+
+TEST_F(HoldsTest, WordThatDoesNotChangeStopsCounting) {
+  words[0] = 1;
+  now += 1'000'000;
+  int64_t held = 0;
+  while (!passes()) {
+    held += hold();
+    now += 1'000;
+    ASSERT_LE(held, 2 * Holds::kStuckUs);
+  }
+  EXPECT_TRUE(passes());  // still busy, and ignored
+  words[0] = 3;
+  EXPECT_FALSE(passes());
+}
+
+TEST_F(HoldsTest, ShortPausesMakeTheGapLonger) {
+  for (int token = 0; token < 8; ++token) {
+    words[0] += 1;
+    holds->begin(kBudget, now);
+    (void)next();
+    now += 1'000;
+    words[0] += 1;
+    (void)next();
+    now += Holds::kMostGapUs - 1;  // the server's own pause
+    holds->end(kBudget, now);
+    now += 5'000 * (token % 2);
+  }
+  words[0] += 1;
+  holds->begin(kBudget, now);
+  (void)next();
+  words[0] += 1;
+  EXPECT_GT(next().timeout_us, Holds::kLeastGapUs);
+  holds->end(kBudget, now);
+}
+
+// Whatever the words do, submissions are held back for no more than the budget of the time.
+TEST_F(HoldsTest, BudgetBoundsTheSumOfAllHolds) {
+  std::mt19937 random(5);
+  held_for = 0b1111;
+  const int64_t begun = now;
+  while (now - begun < 20'000'000) {
+    for (uint32_t i = 0; i < 4; ++i) words[i] += static_cast<uint32_t>(random() % 3);
+    if (passes()) {
+      now += 100;
+      continue;
+    }
+    holds->begin(kBudget, now);
+    for (HoldStep step = next(); step.kind == HoldStep::Kind::kWait; step = next()) {
+      now += 1 + static_cast<int64_t>(random() % static_cast<uint32_t>(step.timeout_us));
+      words[step.index] += static_cast<uint32_t>(random() % 2);
+    }
+    holds->end(kBudget, now);
+    now += 50;
+  }
+  const auto held = static_cast<int64_t>(holds->held_us());
+  EXPECT_LE(held, (now - begun) * kBudget / 1000 + Holds::kMostSavedUs);
+  EXPECT_GE(held, (now - begun) / 2);  // these words are nearly always busy
+}
+
+TEST_F(HoldsTest, HoldsOfSeveralThreadsCountOnce) {
+  words[0] = 1;
+  holds->begin(kBudget, now);
+  (void)next();
+  holds->begin(kBudget, now);
+  (void)next();
+  now += 2'000;
+  words[0] = 2;
+  (void)next();
+  now += Holds::kLeastGapUs;
+  EXPECT_EQ(next().kind, HoldStep::Kind::kPass);
+  EXPECT_EQ(next().kind, HoldStep::Kind::kPass);
+  holds->end(kBudget, now);
+  holds->end(kBudget, now);
+  EXPECT_EQ(holds->held_us(), 2'000u + Holds::kLeastGapUs);
+}
+
+}  // namespace
+}  // namespace gpurota::interposer

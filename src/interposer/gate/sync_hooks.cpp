@@ -1,0 +1,97 @@
+// Hooks of the calls by which a program learns that its work has ended: an interactive lease has no
+// work any more (latency.h). In any other process they cost two loads.
+#include "interposer/driver/driver.h"
+#include "interposer/gate/latency.h"
+
+namespace gpurota::interposer {
+namespace {
+
+template <typename Call>
+CUresult noting_end_of_event(CUevent event, Call call) {
+  StreamMark mark{};
+  if (!marks_bursts() || !mark_event(state(), event, &mark)) return call();
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) note_end(state(), mark);
+  return result;
+}
+
+template <typename Call>
+CUresult noting_end_of_all(Call call) {
+  if (!marks_bursts()) return call();
+  const Bursts::AllMarks marks = mark_all_streams(state());
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) note_end_of_all(state(), marks);
+  return result;
+}
+
+template <typename Call>
+CUresult noting_event(CUevent event, CUstream stream, bool per_thread, Call call) {
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS && marks_bursts()) note_event(state(), event, stream, per_thread);
+  return result;
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
+namespace interposer = gpurota::interposer;
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  GPUROTA_ENTER(cuStreamSynchronize, stream);
+  return interposer::noting_end(stream, false, [=] { return real(stream); });
+}
+
+CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+  GPUROTA_ENTER(cuStreamSynchronize_ptsz, stream);
+  return interposer::noting_end(stream, true, [=] { return real(stream); });
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  GPUROTA_ENTER(cuStreamQuery, stream);
+  return interposer::noting_end(stream, false, [=] { return real(stream); });
+}
+
+CUresult cuStreamQuery_ptsz(CUstream stream) {
+  GPUROTA_ENTER(cuStreamQuery_ptsz, stream);
+  return interposer::noting_end(stream, true, [=] { return real(stream); });
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  GPUROTA_ENTER(cuEventSynchronize, event);
+  return interposer::noting_end_of_event(event, [=] { return real(event); });
+}
+
+CUresult cuEventQuery(CUevent event) {
+  GPUROTA_ENTER(cuEventQuery, event);
+  return interposer::noting_end_of_event(event, [=] { return real(event); });
+}
+
+CUresult cuCtxSynchronize() {
+  GPUROTA_ENTER(cuCtxSynchronize);
+  return interposer::noting_end_of_all([=] { return real(); });
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+  GPUROTA_ENTER(cuCtxSynchronize_v2, context);
+  return interposer::noting_end_of_all([=] { return real(context); });
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  GPUROTA_ENTER(cuEventRecord, event, stream);
+  return interposer::noting_event(event, stream, false, [=] { return real(event, stream); });
+}
+
+CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) {
+  GPUROTA_ENTER(cuEventRecord_ptsz, event, stream);
+  return interposer::noting_event(event, stream, true, [=] { return real(event, stream); });
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
+  GPUROTA_ENTER(cuEventRecordWithFlags, event, stream, flags);
+  return interposer::noting_event(event, stream, false, [=] { return real(event, stream, flags); });
+}
+
+CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags) {
+  GPUROTA_ENTER(cuEventRecordWithFlags_ptsz, event, stream, flags);
+  return interposer::noting_event(event, stream, true, [=] { return real(event, stream, flags); });
+}

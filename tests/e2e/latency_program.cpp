@@ -1,0 +1,90 @@
+// Programs for the tests of latency classes.
+//
+//   latency_program serve        submits work, waits for it 30 ms later, has no work for 2 ms, and
+//                                begins again
+//   latency_program work COUNT   submits COUNT times, every millisecond, and prints how many
+//                                milliseconds the longest submission took
+//
+// Both print "ready" once they have memory, and serve until they are killed.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <dlfcn.h>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+void* g_driver = nullptr;
+
+template <class Function>
+Function find(const char* name) {
+  void* found = ::dlsym(g_driver, name);
+  if (found == nullptr) std::exit(2);
+  return reinterpret_cast<Function>(found);
+}
+
+void check(int result) {
+  if (result == 0) return;
+  std::fprintf(stderr, "latency_program: error %d\n", result);
+  std::exit(1);
+}
+
+std::uint64_t g_memory = 0;
+void* g_stream = nullptr;
+
+void make_memory() {
+  g_driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  if (g_driver == nullptr) std::exit(2);
+  void* context = nullptr;
+  check(find<int (*)(unsigned)>("cuInit")(0));
+  check(find<int (*)(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0));
+  check(find<int (*)(void*)>("cuCtxSetCurrent")(context));
+  check(find<int (*)(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&g_memory, 4096));
+  check(find<int (*)(void**, unsigned)>("cuStreamCreate")(&g_stream, 1));
+  std::printf("ready\n");
+  std::fflush(stdout);
+}
+
+void submit() {
+  using Memset = int (*)(std::uint64_t, unsigned, std::size_t, void*);
+  static const auto memset_async = find<Memset>("cuMemsetD32Async");
+  check(memset_async(g_memory, 1, 1024, g_stream));
+}
+
+[[noreturn]] void serve() {
+  const auto synchronize = find<int (*)(void*)>("cuStreamSynchronize");
+  for (;;) {
+    submit();
+    std::this_thread::sleep_for(milliseconds(30));
+    check(synchronize(g_stream));
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+void work(int count) {
+  Clock::duration longest{};
+  for (int i = 0; i < count; ++i) {
+    const auto begun = Clock::now();
+    submit();
+    longest = std::max(longest, Clock::now() - begun);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  std::printf("%ld\n",
+              static_cast<long>(std::chrono::duration_cast<milliseconds>(longest).count()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  make_memory();
+  if (std::strcmp(argv[1], "serve") == 0) serve();
+  if (argc == 3 && std::strcmp(argv[1], "work") == 0) work(std::atoi(argv[2]));
+}
