@@ -91,7 +91,8 @@ bool TenantServer::on_tenants_call(Tenant& tenant, const TenantMessage& message)
   if (const auto* m = std::get_if<gpurota_msg_holding>(&message)) {
     return accounts_.holding(tenant, *m);
   }
-  return accounts_.contexts(tenant, std::get<gpurota_msg_contexts>(message));
+  const auto* m = std::get_if<gpurota_msg_contexts>(&message);
+  return m && accounts_.contexts(tenant, *m);
 }
 
 bool TenantServer::on_event(Tenant& tenant, const TenantMessage& message) {

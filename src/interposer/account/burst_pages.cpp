@@ -43,14 +43,15 @@ bool read(const void* packet, long size, Message* out) {
   return true;
 }
 
-// A process that cannot map the page does not answer, and nobody is held back for it.
+// A process that cannot take or map the page, because it has no descriptor left, does not answer,
+// and nobody is held back for it. The connection stays.
 bool on_mark(State& s, const Socket& event, const gpurota_msg_mark& mark, const Descriptors& fds) {
   if (mark.on == 0) {
     s.roles.fetch_and(~kMarksBursts);
     if (s.bursts.memory.load() != nullptr) replace(s.bursts, 0, -1);
     return true;
   }
-  if (fds.count() != 1 || !is_sealed_page(fds[0])) return false;
+  if (fds.count() != 1 || !is_sealed_page(fds[0])) return true;
   if (!reserve_addresses(s.bursts) || !replace(s.bursts, 0, fds[0])) {
     GPUROTA_DEBUG("could not map the page for bursts of work");
     return true;
@@ -62,7 +63,7 @@ bool on_mark(State& s, const Socket& event, const gpurota_msg_mark& mark, const 
 }
 
 bool on_hold(State& s, const gpurota_msg_hold& hold, const Descriptors& fds) {
-  if (fds.count() != 1 || !is_sealed_page(fds[0])) return false;
+  if (fds.count() != 1 || !is_sealed_page(fds[0])) return true;
   if (!reserve_addresses(s.bursts)) return true;
   const uint32_t used = s.bursts.held_for.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < GPUROTA_MOST_HOLDS; ++i) {

@@ -36,28 +36,42 @@ InFlight::Stream* InFlight::find(uint64_t key) {
   return free;
 }
 
-CUevent InFlight::follow(Stream& stream, CUstream handle, bool per_thread) {
-  const Outside outside = Outside::unless_captured(handle, per_thread);
-  if (!outside) return nullptr;
-  const uint32_t now = stream.submitted / kEach % 2;
-  CUevent& event = stream.event[now];
-  if (event == nullptr) {
-    stream.context = current_context();
-    if (GPUROTA_OWN(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
-  }
-  const CUstream target = per_thread && handle == nullptr ? CU_STREAM_PER_THREAD : handle;
-  if (GPUROTA_OWN(cuEventRecord)(outside, event, target) != CUDA_SUCCESS) return nullptr;
-  return stream.event[1 - now];
+// Keeps a new event. Both events of a stream must be of one context, because they are forgotten
+// with it. False: the event is not needed.
+bool InFlight::keep(uint64_t key, uint32_t which, CUevent event, CUcontext context) {
+  const Lock lock(mutex_);
+  Stream* const entry = find(key);
+  if (entry == nullptr || entry->event[which] != nullptr) return false;
+  if (entry->event[1 - which] != nullptr && entry->context != context) return false;
+  entry->context = context;
+  entry->event[which] = event;
+  return true;
 }
 
+// The driver is called without the lock: cuEventRecord waits while the stream's queue is full.
 void InFlight::submitted(uint64_t key, CUstream stream, bool per_thread, int64_t until_us) {
-  CUevent before = nullptr;
+  CUevent event = nullptr, before = nullptr;
+  uint32_t which = 0;
   {
     const Lock lock(mutex_);
     Stream* const entry = find(key);
-    if (entry == nullptr || ++entry->submitted % kEach != 0 || now_us() > until_us) return;
-    before = follow(*entry, stream, per_thread);
+    if (entry == nullptr || ++entry->submitted % kEach != 0) return;
+    which = entry->submitted / kEach % 2;
+    event = entry->event[which];
+    before = entry->event[1 - which];
   }
+  if (now_us() > until_us) return;
+  const Outside outside = Outside::unless_captured(stream, per_thread);
+  if (!outside) return;
+  if (event == nullptr) {
+    if (GPUROTA_OWN(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return;
+    if (!keep(key, which, event, current_context())) {
+      GPUROTA_OWN(cuEventDestroy_v2)(event);
+      return;
+    }
+  }
+  const CUstream target = per_thread && stream == nullptr ? CU_STREAM_PER_THREAD : stream;
+  if (GPUROTA_OWN(cuEventRecord)(outside, event, target) != CUDA_SUCCESS) return;
   if (before != nullptr) wait_for(before);
 }
 

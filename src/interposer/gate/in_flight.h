@@ -40,8 +40,7 @@ class InFlight {
   };
 
   Stream* find(uint64_t key);  // nullptr: there is no place for it
-  // Records the event that is next. Returns the event to wait for; nullptr: none.
-  CUevent follow(Stream& stream, CUstream handle, bool per_thread);
+  bool keep(uint64_t key, uint32_t which, CUevent event, CUcontext context);
 
   Mutex mutex_;
   Stream streams_[kStreams];
