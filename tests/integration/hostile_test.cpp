@@ -43,6 +43,22 @@ TEST(Hostile, ASlotThatTheLeaseDoesNotHaveEndsTheConnection) {
   EXPECT_TRUE(serves(daemon));
 }
 
+// Some types are valid only on the other socket, or only from the daemon.
+TEST(Hostile, MessageOfAnyTypeOnTheCallSocketLeavesTheDaemonRunning) {
+  RunningDaemon daemon;
+  const auto lease = daemon.keep_slice(gib(8)).lease;
+  for (std::uint16_t type = 0; type <= GPUROTA_MSG_HOLD_END + 1; ++type) {
+    WireTenant tenant(daemon.tenant_socket());
+    ASSERT_EQ(tenant.hello(lease.lease_id.value), GPUROTA_OK);
+    std::vector<std::uint8_t> packet(GPUROTA_WIRE_MAX);
+    gpurota_msg_header header{type, GPUROTA_WIRE_MAX, 1};
+    std::memcpy(packet.data(), &header, sizeof header);
+    tenant.send_raw(packet);
+    EXPECT_TRUE(type != GPUROTA_MSG_MARKED || tenant.hung_up());
+    ASSERT_TRUE(serves(daemon)) << "message type " << type;
+  }
+}
+
 TEST(Hostile, ReturningMoreThanWasGrantedGainsNothing) {
   RunningDaemon daemon;
   const auto lease = daemon.keep_slice(gib(8)).lease;
