@@ -355,7 +355,11 @@ void DriverLimits::run(bool wait) {
   ++under_way_;
   if (is_on()) {
     chooser_.read_groups();
-    for (const auto& [id, entry] : parts_.tables.leases) choose(entry);
+    for (const auto& [id, entry] : parts_.tables.leases) {
+      if (!is_slice(entry.lease)) continue;
+      LimitedGroup& group = chosen_[id];
+      group = chooser_.choose_as_read(entry, group.group);
+    }
   }
   const std::optional<ports::DriverInfo>& driver = parts_.driver.info;
   const auto job =

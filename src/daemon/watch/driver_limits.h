@@ -76,9 +76,8 @@ class DriverLimits {
   // The same for a new lease with its GPUs.
   Result<void> check_new(const LeaseEntry& entry) const;
   // Whether the start of a command of this lease, or of its pod's containers, must wait for the
-  // driver: ask again after the next
-  // on_change(), which comes within kStartPatience. An error: the site requires the driver's limit,
-  // and the driver does not set it; end the lease.
+  // driver: ask again after the next on_change(), which comes within kStartPatience. An error: the
+  // site requires the driver's limit, and the driver does not set it; end the lease.
   Result<bool> check_start(const LeaseEntry& entry);
 
   // The most memory of a GPU that the driver lets the lease's limited group have, contexts

@@ -52,14 +52,23 @@ std::string GroupChooser::pod_group(const std::string& uid) const {
 
 void GroupChooser::read_groups() {
   groups_.clear();
-  for (const auto& [id, entry] : tables_.leases) {
-    groups_[id] = groups_of(entry, pod_group(entry.pod_uid));
-  }
+  for (const auto& [id, entry] : tables_.leases) read(entry);
+}
+
+const LeaseGroups& GroupChooser::read(const LeaseEntry& entry) {
+  return groups_[entry.lease.id] = groups_of(entry, pod_group(entry.pod_uid));
 }
 
 LimitedGroup GroupChooser::choose(const LeaseEntry& entry, const std::string& last) {
-  LeaseGroups groups = groups_of(entry, pod_group(entry.pod_uid));
-  groups_[entry.lease.id] = groups;
+  return choose_among(entry, read(entry), last);
+}
+
+LimitedGroup GroupChooser::choose_as_read(const LeaseEntry& entry, const std::string& last) {
+  return choose_among(entry, groups_[entry.lease.id], last);
+}
+
+LimitedGroup GroupChooser::choose_among(const LeaseEntry& entry, LeaseGroups groups,
+                                        const std::string& last) {
   // A lease remembers containers that have ended.
   std::erase_if(groups.containers, [this](const std::string& container) {
     const auto members = processes_.cgroups().members(container);

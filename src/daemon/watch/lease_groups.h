@@ -48,7 +48,7 @@ class GroupChooser {
   GroupChooser(ports::EventLoop& loop, const LeaseTables& tables, ports::Processes& processes)
       : loop_(loop), tables_(tables), processes_(processes) {}
 
-  // Reads the groups of all leases anew. choose() compares with these, so call this first if leases
+  // Reads the groups of all leases anew. Choices compare with these, so call this first if leases
   // have changed.
   void read_groups();
   void forget(LeaseId id) { groups_.erase(id); }
@@ -57,13 +57,16 @@ class GroupChooser {
   // The group that kubelet has made for the pod with this UID; empty: there is none.
   std::string pod_group(const std::string& uid) const;
   // Chooses the pod's group, because root has named the pod. Without one, chooses the lease's only
-  // container, as the command beside it is mostly its engine's client;
-  // else a group of a command. `last`: the choice until now, which stays among equals. A container
-  // in which other users or other leases have programs is never chosen: its limit would be theirs,
-  // too.
+  // container, as the command beside it is mostly its engine's client; else a group of a command.
+  // `last`: the choice until now, which stays among equals. A container in which other users or
+  // other leases have programs is never chosen: its limit would be theirs, too.
   LimitedGroup choose(const LeaseEntry& entry, const std::string& last);
+  // The same, with the lease's groups as last read.
+  LimitedGroup choose_as_read(const LeaseEntry& entry, const std::string& last);
 
  private:
+  const LeaseGroups& read(const LeaseEntry& entry);
+  LimitedGroup choose_among(const LeaseEntry& entry, LeaseGroups groups, const std::string& last);
   struct Checked {
     bool is_own = false;
     TimePoint at{};
