@@ -29,11 +29,18 @@ void end_hold(const Tenant* reader, TenantId marker) {
 }  // namespace
 
 void LatencyPages::on_lease_change(const LeaseEntry& entry, bool gone) {
-  if (!gone && entry.lease.latency == LatencyClass::kInteractive) {
+  const bool interactive = !gone && entry.lease.latency == LatencyClass::kInteractive;
+  if (interactive == interactive_.contains(entry.lease.id)) return;
+  if (interactive) {
     interactive_.insert(entry.lease.id);
   } else {
     interactive_.erase(entry.lease.id);
   }
+  refresh();
+}
+
+void LatencyPages::on_connected(const LeaseEntry& entry) {
+  on_lease_change(entry, false);
   refresh();
 }
 
@@ -44,18 +51,12 @@ bool LatencyPages::is_interactive(const Tenant& tenant) const {
 // The tenants that hold back work for this one.
 std::set<TenantId> LatencyPages::beside(const Tenant& marker) const {
   std::set<TenantId> found;
-  for (const auto& [id, tenant] : parts_.table.all()) {
+  for (const auto& [id, tenant] : table_.all()) {
     if (!is_interactive(*tenant) && takes_part(*tenant) && share_a_gpu(*tenant, marker)) {
       found.insert(id);
     }
   }
   return found;
-}
-
-std::size_t LatencyPages::pages_read_by(TenantId id) const {
-  return static_cast<std::size_t>(
-      std::count_if(markers_.begin(), markers_.end(),
-                    [&](const auto& marker) { return marker.second.readers.contains(id); }));
 }
 
 void LatencyPages::mark(const Tenant& tenant) {
@@ -68,43 +69,52 @@ void LatencyPages::mark(const Tenant& tenant) {
   markers_.emplace(tenant.id, Marker{last_seq_, std::move(*page), {}, {}});
 }
 
-// A reader whose socket is full is told the next time.
-void LatencyPages::tell_readers(TenantId id, Marker& marker, const std::set<TenantId>& wanted) {
+// `read`: how many pages each tenant reads. A reader whose socket is full is told of a new page the
+// next time.
+void LatencyPages::tell_readers(TenantId id, Marker& marker, const std::set<TenantId>& wanted,
+                                std::map<TenantId, std::size_t>& read) {
   std::erase_if(marker.readers, [&](TenantId reader) {
     if (wanted.contains(reader)) return false;
-    end_hold(parts_.table.find(reader), id);
+    end_hold(table_.find(reader), id);
+    --read[reader];
     return true;
   });
   if (!marker.to_read) return;
   for (const TenantId reader : wanted) {
-    if (marker.readers.contains(reader) || pages_read_by(reader) >= GPUROTA_MOST_HOLDS) continue;
+    if (marker.readers.contains(reader) || read[reader] >= GPUROTA_MOST_HOLDS) continue;
     auto hold = make_message<gpurota_msg_hold>(GPUROTA_MSG_HOLD, 0);
     hold.tenant = id.value;
     hold.budget = kBudget;
     const std::array fds{marker.to_read.get()};
-    const Tenant* const tenant = parts_.table.find(reader);
-    if (tenant && send_message(tenant->event.get(), hold, fds)) marker.readers.insert(reader);
+    const Tenant* const tenant = table_.find(reader);
+    if (!tenant || !send_message(tenant->event.get(), hold, fds)) continue;
+    marker.readers.insert(reader);
+    ++read[reader];
   }
 }
 
 void LatencyPages::refresh() {
   if (interactive_.empty() && markers_.empty()) return;
+  std::map<TenantId, std::size_t> read;
+  for (const auto& [id, marker] : markers_) {
+    for (const TenantId reader : marker.readers) ++read[reader];
+  }
   std::vector<TenantId> unwanted;
   for (auto& [id, marker] : markers_) {
-    const Tenant* const tenant = parts_.table.find(id);
+    const Tenant* const tenant = table_.find(id);
     const bool stays = tenant && takes_part(*tenant) && is_interactive(*tenant);
     const std::set<TenantId> wanted = stays ? beside(*tenant) : std::set<TenantId>{};
-    tell_readers(id, marker, wanted);
+    tell_readers(id, marker, wanted, read);
     if (wanted.empty()) unwanted.push_back(id);
   }
   for (const TenantId id : unwanted) {
     markers_.erase(id);
-    const Tenant* const tenant = parts_.table.find(id);
+    const Tenant* const tenant = table_.find(id);
     if (!tenant || !tenant->event) continue;
     (void)send_message(tenant->event.get(), make_message<gpurota_msg_mark>(GPUROTA_MSG_MARK, 0));
   }
   for (const LeaseId lease : interactive_) {
-    for (const auto& [id, tenant] : parts_.table.of_lease(lease)) {
+    for (const auto& [id, tenant] : table_.of_lease(lease)) {
       if (!markers_.contains(id) && takes_part(*tenant) && !beside(*tenant).empty()) mark(*tenant);
     }
   }
@@ -114,21 +124,12 @@ void LatencyPages::on_marked(const Tenant& tenant, const gpurota_msg_marked& mes
   const auto found = markers_.find(tenant.id);
   if (found == markers_.end() || found->second.seq != message.header.seq) return;
   if (found->second.to_read) return;
-  auto to_read = found->second.page.seal();
+  auto to_read = found->second.page->seal();
   if (!to_read) {
     return log::warn("no page for a latency class", {{"message", to_read.error().message}});
   }
   found->second.to_read = std::move(*to_read);
-  refresh();
-}
-
-void LatencyPages::on_gone(TenantId id) {
-  for (auto& [marker_id, marker] : markers_) marker.readers.erase(id);
-  const auto found = markers_.find(id);
-  if (found != markers_.end()) {
-    for (const TenantId reader : found->second.readers) end_hold(parts_.table.find(reader), id);
-    markers_.erase(found);
-  }
+  found->second.page.reset();
   refresh();
 }
 

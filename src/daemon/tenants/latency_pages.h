@@ -11,6 +11,7 @@
 #include "sys/shared_page.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -18,39 +19,36 @@ namespace gpurota::daemon {
 
 class LatencyPages {
  public:
-  struct Parts {
-    const TenantTable& table;
-  };
-
   // The part of the time, in thousandths, for which work may be held back: what is left is never
   // taken by interactive leases.
   static constexpr std::uint32_t kBudget = 800;
 
-  explicit LatencyPages(Parts parts) : parts_(parts) {}
+  explicit LatencyPages(const TenantTable& table) : table_(table) {}
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
-  // The tenant can be sent messages from now on; its connection has ended.
-  void on_connected(const LeaseEntry& entry) { on_lease_change(entry, false); }
-  void on_gone(TenantId id);
+  // A tenant of this lease can be sent messages from now on.
+  void on_connected(const LeaseEntry& entry);
+  // Tells each tenant what has changed for it. Call also when a connection has ended or a tenant is
+  // erased.
+  void refresh();
   // The tenant has mapped a page. An answer to an older MARK is ignored.
   void on_marked(const Tenant& tenant, const gpurota_msg_marked& message);
 
  private:
   struct Marker {
-    std::uint32_t seq;  // of its MARK
-    sys::BurstPage page;
-    Fd to_read;  // empty: not mapped yet
+    std::uint32_t seq;                   // of its MARK
+    std::optional<sys::BurstPage> page;  // empty: it is mapped, and nobody writes by descriptor
+    Fd to_read;                          // empty: not mapped yet
     std::set<TenantId> readers;
   };
 
-  void refresh();
   bool is_interactive(const Tenant& tenant) const;
   std::set<TenantId> beside(const Tenant& marker) const;
   void mark(const Tenant& tenant);
-  void tell_readers(TenantId id, Marker& marker, const std::set<TenantId>& wanted);
-  std::size_t pages_read_by(TenantId id) const;
+  void tell_readers(TenantId id, Marker& marker, const std::set<TenantId>& wanted,
+                    std::map<TenantId, std::size_t>& read);
 
-  Parts parts_;
+  const TenantTable& table_;
   std::set<LeaseId> interactive_;  // slices
   std::map<TenantId, Marker> markers_;
   std::uint32_t last_seq_ = 0;

@@ -63,7 +63,7 @@ TenantServer::TenantServer(Parts parts)
                    .swap = parts_.swap,
                    .attribution = parts_.attribution,
                    .table = table_}),
-      latency_({.table = table_}) {}
+      latency_(table_) {}
 
 bool TenantServer::on_call(TenantSession& session, const TenantMessage& message) {
   if (const auto* greeting = std::get_if<gpurota_msg_hello>(&message)) {
@@ -112,7 +112,7 @@ bool TenantServer::on_event(Tenant& tenant, const TenantMessage& message) {
 
 void TenantServer::on_disconnected(Tenant& tenant) {
   if (tenant.swap) parts_.swap.on_disconnect(tenant.id);
-  latency_.on_gone(tenant.id);
+  latency_.refresh();
   if (!tenant.dead) {
     accounts_.carry_out(parts_.grants.disconnect(tenant.id, parts_.loop.now()));
   }
@@ -243,9 +243,8 @@ void TenantServer::forget_settled() {
 void TenantServer::erase(Tenant& tenant) {
   parts_.records.on_refused_allocations(tenant.newly_refused());
   parts_.roster.remove(tenant.lease, tenant.process.id, tenant.id);
-  const TenantId id = tenant.id;
   table_.erase(tenant);
-  latency_.on_gone(id);
+  latency_.refresh();
 }
 
 void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
