@@ -18,12 +18,7 @@ bool reserve_addresses(BurstPages& pages) {
   return memory != nullptr;
 }
 
-// Without the seal the file could be truncated, and a read would raise SIGBUS.
-bool is_sealed_page(int fd) {
-  struct stat info;
-  return sys_fstat(fd, &info) == 0 && info.st_size == static_cast<off_t>(GPUROTA_PAGE_BYTES) &&
-         (sys_fcntl(fd, F_GET_SEALS, 0) & F_SEAL_SHRINK) != 0;
-}
+bool is_sealed_page(int fd) { return sealed_size(fd) == static_cast<off_t>(GPUROTA_PAGE_BYTES); }
 
 // Replaces one page; fd -1: by zeros. If that fails, the old page stays.
 bool replace(BurstPages& pages, uint32_t page, int fd) {

@@ -38,12 +38,7 @@ gpurota_msg_hello make_hello(State& s) {
 
 // Maps the page over the old one, if there is one, because other threads use its address.
 bool map_page(State& s, int fd) {
-  struct stat info;
-  if (sys_fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(GPUROTA_PAGE_BYTES)) {
-    return false;
-  }
-  // Without the seal the daemon could truncate the file, and a read would raise SIGBUS.
-  if ((sys_fcntl(fd, F_GET_SEALS, 0) & F_SEAL_SHRINK) == 0) return false;
+  if (sealed_size(fd) < static_cast<off_t>(GPUROTA_PAGE_BYTES)) return false;
   void* old = s.page.load();
   const int flags = MAP_SHARED | (old != nullptr ? MAP_FIXED : 0);
   void* mapped = ::mmap(old, GPUROTA_PAGE_BYTES, PROT_READ | PROT_WRITE, flags, fd, 0);

@@ -56,21 +56,21 @@ CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call, Flig
 
 }  // namespace gpurota::interposer
 
-// The body of a hook that only waits at the gate. `arguments` in parentheses.
-#define GPUROTA_GATED(symbol, what, stream, per_thread, arguments)                           \
+// The body of a hook that waits at the gate and then makes `call`.
+#define GPUROTA_GATED_CALL(symbol, what, stream, per_thread, arguments, call)                \
   const auto real = GPUROTA_REAL(symbol);                                                    \
   if (real == nullptr) return ::gpurota::interposer::missing_function(#symbol);              \
   if (::gpurota::interposer::roles() == 0) return real arguments;                            \
   const ::gpurota::interposer::GatePass pass(::gpurota::interposer::GateClass::what, stream, \
                                              per_thread);                                    \
-  return pass.refused() ? ::gpurota::interposer::kNotLet : real arguments;
+  return pass.refused() ? ::gpurota::interposer::kNotLet : call;
+
+// The body of a hook that only waits at the gate. `arguments` in parentheses.
+#define GPUROTA_GATED(symbol, what, stream, per_thread, arguments) \
+  GPUROTA_GATED_CALL(symbol, what, stream, per_thread, arguments, real arguments)
 
 // The same for a function that returns when the work of its stream has ended.
-#define GPUROTA_GATED_TO_THE_END(symbol, what, stream, per_thread, arguments)                \
-  const auto real = GPUROTA_REAL(symbol);                                                    \
-  if (real == nullptr) return ::gpurota::interposer::missing_function(#symbol);              \
-  if (::gpurota::interposer::roles() == 0) return real arguments;                            \
-  const ::gpurota::interposer::GatePass pass(::gpurota::interposer::GateClass::what, stream, \
-                                             per_thread);                                    \
-  if (pass.refused()) return ::gpurota::interposer::kNotLet;                                 \
-  return ::gpurota::interposer::noting_end(stream, per_thread, [&] { return real arguments; });
+#define GPUROTA_GATED_TO_THE_END(symbol, what, stream, per_thread, arguments) \
+  GPUROTA_GATED_CALL(                                                         \
+      symbol, what, stream, per_thread, arguments,                            \
+      ::gpurota::interposer::noting_end(stream, per_thread, [&] { return real arguments; }))

@@ -58,7 +58,7 @@ HoldStep Holds::check(uint32_t index, uint32_t value, int64_t now_us) {
   const int64_t left = word.seen_us + (is_busy(value) ? kStuckUs : gap_us()) - now_us;
   if (left > 0) return {HoldStep::Kind::kWait, index, value, left};
   word.passed.store(value, std::memory_order_relaxed);
-  return {HoldStep::Kind::kPass, 0, 0, 0};
+  return {};
 }
 
 }  // namespace gpurota::interposer

@@ -19,18 +19,18 @@ namespace gpurota::interposer {
 
 // The next step of a submission.
 struct HoldStep {
-  enum class Kind : uint8_t { kPass, kWait } kind;
-  uint32_t index;      // kWait: of the word to wait for
-  uint32_t seen;       // kWait: its value
-  int64_t timeout_us;  // kWait: above 0
+  enum class Kind : uint8_t { kPass, kWait } kind = Kind::kPass;
+  uint32_t index = 0;      // kWait: of the word to wait for
+  uint32_t seen = 0;       // kWait: its value
+  int64_t timeout_us = 0;  // kWait: above 0
 };
 
 class Holds {
  public:
   static constexpr int64_t kStuckUs = 50'000;
   static constexpr int64_t kLeastGapUs = 100, kMostGapUs = 500;
-  // Time that is saved up while nothing is held back. Also the longest single hold at the default
-  // budget: the budget is added meanwhile.
+  // The most that is saved up while nothing is held back. The budget is added during a hold, too,
+  // so at 800 thousandths a hold takes 200 ms at most.
   static constexpr int64_t kMostSavedUs = 40'000;
   // An exhausted budget holds back again only when this much is saved, so that the others' work
   // runs in pieces that are worth while.
@@ -54,7 +54,7 @@ class Holds {
   HoldStep next(uint32_t held_for, uint32_t budget, int64_t now_us, Word word) {
     const Lock lock(mutex_);
     const int64_t left = settle(budget, now_us);
-    if (left <= 0) return {HoldStep::Kind::kPass, 0, 0, 0};
+    if (left <= 0) return {};
     for (uint32_t rest = held_for; rest != 0; rest &= rest - 1) {
       const auto index = static_cast<uint32_t>(__builtin_ctz(rest));
       HoldStep step = check(index, word(index), now_us);
@@ -62,7 +62,7 @@ class Holds {
       if (step.timeout_us > left) step.timeout_us = left;
       return step;
     }
-    return {HoldStep::Kind::kPass, 0, 0, 0};
+    return {};
   }
   void end(uint32_t budget, int64_t now_us);
 

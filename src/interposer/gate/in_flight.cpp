@@ -2,20 +2,18 @@
 
 #include "interposer/account/device.h"
 #include "interposer/driver/own_calls.h"
-#include "interposer/os/va_map.h"
+#include "interposer/gate/streams.h"
 
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint64_t kTries = 8;
 constexpr int64_t kPollUs = 20;  // then the thread sleeps between two queries
 constexpr timespec kNap{0, 20'000};
 
 void wait_for(CUevent event) {
   ErrnoGuard guard;
-  const RelaxedCapture relaxed;
   const int64_t begun = now_us();
-  while (GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), event) == CUDA_ERROR_NOT_READY) {
+  while (!is_over(event)) {
     const int64_t waited = now_us() - begun;
     if (waited >= InFlight::kLongestWaitUs) return;
     if (waited >= kPollUs) ::syscall(SYS_nanosleep, &kNap, nullptr);
@@ -25,15 +23,8 @@ void wait_for(CUevent event) {
 }  // namespace
 
 InFlight::Stream* InFlight::find(uint64_t key) {
-  const uint64_t home = mix_key(key);
-  Stream* free = nullptr;
-  for (uint64_t i = 0; i < kTries; ++i) {
-    Stream& tried = streams_[(home + i) % kStreams];
-    if (tried.key == key) return &tried;
-    if (tried.key == 0 && free == nullptr) free = &tried;
-  }
-  if (free != nullptr) free->key = key;
-  return free;
+  Stream* const found = streams_.find(key);
+  return found != nullptr || streams_.size() >= kStreams ? found : streams_.put(key);
 }
 
 // Keeps a new event. Both events of a stream must be of one context, because they are forgotten
@@ -79,13 +70,7 @@ void InFlight::forget_stream(uint64_t key) {
   Stream gone{};
   {
     const Lock lock(mutex_);
-    const uint64_t home = mix_key(key);
-    for (uint64_t i = 0; i < kTries; ++i) {
-      Stream& tried = streams_[(home + i) % kStreams];
-      if (tried.key != key) continue;
-      gone = tried;
-      tried = Stream{};
-    }
+    streams_.take(key, &gone);
   }
   for (CUevent event : gone.event) {
     if (event != nullptr) GPUROTA_OWN(cuEventDestroy_v2)(event);
@@ -94,9 +79,8 @@ void InFlight::forget_stream(uint64_t key) {
 
 void InFlight::forget_context(CUcontext context) {
   const Lock lock(mutex_);
-  for (Stream& stream : streams_) {
-    if (stream.key != 0 && stream.context == context) stream = Stream{};
-  }
+  streams_.remove_if([=](const Stream& stream) { return stream.context == context; },
+                     [](uint64_t, const Stream&) {});
 }
 
 }  // namespace gpurota::interposer

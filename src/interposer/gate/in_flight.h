@@ -12,6 +12,7 @@
 
 #include "abi/cuda_abi.h"
 #include "interposer/os/sys.h"
+#include "interposer/os/va_map.h"
 
 #include <cstdint>
 
@@ -20,7 +21,7 @@ namespace gpurota::interposer {
 class InFlight {
  public:
   static constexpr uint32_t kEach = 8;
-  static constexpr uint32_t kStreams = 128;
+  static constexpr size_t kStreams = 128;  // the most that are bounded
   static constexpr int64_t kLongestWaitUs = 10'000;
 
   // After a submission. The stream's context is current. `key`: not 0, identifies the stream in
@@ -33,7 +34,6 @@ class InFlight {
 
  private:
   struct Stream {
-    uint64_t key;  // 0: free
     CUcontext context;
     uint32_t submitted;
     CUevent event[2];  // nullptr: not made yet
@@ -43,7 +43,7 @@ class InFlight {
   bool keep(uint64_t key, uint32_t which, CUevent event, CUcontext context);
 
   Mutex mutex_;
-  Stream streams_[kStreams];
+  VaMap<Stream> streams_;  // by key
 };
 
 }  // namespace gpurota::interposer

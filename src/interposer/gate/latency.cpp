@@ -1,26 +1,14 @@
 #include "interposer/gate/latency.h"
 
-#include "interposer/account/device.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gate_part.h"
-#include "interposer/os/va_map.h"
+#include "interposer/gate/streams.h"
 
 namespace gpurota::interposer {
 namespace {
 
 // While an interactive lease had work within this time, what is in flight is bounded.
 constexpr int64_t kActiveUs = 1'000'000;
-
-// A key that identifies the stream in this process: the handle, or an odd number for a default
-// stream of the current context.
-uint64_t key_of(CUstream stream, bool per_thread) {
-  const auto number = reinterpret_cast<uintptr_t>(stream);
-  if (number > kLastDefaultStream) return number;
-  const bool own = stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread);
-  // The address of a thread's own variable identifies the thread.
-  const uint64_t thread = own ? reinterpret_cast<uintptr_t>(&t_gate_mark) : 0;
-  return mix_key(reinterpret_cast<uintptr_t>(current_context()) + mix_key(thread + 1)) | 1;
-}
 
 Latency& latency_of(State& s) { return gate_of(s).latency; }
 
@@ -58,7 +46,7 @@ void before_submission(State& s, CUstream stream, bool per_thread) {
   }
   if ((roles & kMarksBursts) != 0 && !is_capturing(stream, per_thread)) {
     std::atomic<uint32_t>* word = s.bursts.own();
-    if (!latency.bursts.submit(word, key_of(stream, per_thread))) return;
+    if (!latency.bursts.submit(word, key_of_stream(stream, per_thread))) return;
     latency.bursts.refresh(word, now_us());
     show(s, &gpurota_page_use::bursts, latency.bursts.bursts());
   }
@@ -67,17 +55,18 @@ void before_submission(State& s, CUstream stream, bool per_thread) {
 void after_submission(State& s, CUstream stream, bool per_thread) {
   if ((s.roles.load(std::memory_order_relaxed) & kHoldsBack) == 0) return;
   Latency& latency = latency_of(s);
-  latency.in_flight.submitted(key_of(stream, per_thread), stream, per_thread,
+  latency.in_flight.submitted(key_of_stream(stream, per_thread), stream, per_thread,
                               latency.holds.busy_us() + kActiveUs);
 }
 
 void note_event(State& s, CUevent event, CUstream stream, bool per_thread) {
   if (event == nullptr || is_capturing(stream, per_thread)) return;
-  latency_of(s).bursts.record(reinterpret_cast<uintptr_t>(event), key_of(stream, per_thread));
+  latency_of(s).bursts.record(reinterpret_cast<uintptr_t>(event),
+                              key_of_stream(stream, per_thread));
 }
 
 StreamMark mark_stream(State& s, CUstream stream, bool per_thread) {
-  return latency_of(s).bursts.mark(key_of(stream, per_thread));
+  return latency_of(s).bursts.mark(key_of_stream(stream, per_thread));
 }
 
 bool mark_event(State& s, CUevent event, StreamMark* out) {

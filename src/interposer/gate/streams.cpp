@@ -23,12 +23,6 @@ struct StreamAsking {
   }
 };
 
-// An event of ours may always be queried: it was recorded in a stream outside of captures.
-bool is_over(CUevent event) {
-  const RelaxedCapture relaxed;
-  return is_done(GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), event));
-}
-
 // A stream that is not ready has work in flight; after an error nothing more will come. Streams of
 // a GPU that is known to be busy are not queried.
 void ask_known_streams(KnownStreams& known, const StreamAsking& asking, uint32_t* busy) {
@@ -151,6 +145,12 @@ bool thread_events_done(KnownStreams& known) {
 }
 
 }  // namespace
+
+// An event of ours may always be queried: it was recorded in a stream outside of captures.
+bool is_over(CUevent event) {
+  const RelaxedCapture relaxed;
+  return is_done(GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), event));
+}
 
 uint64_t key_of_stream(CUstream stream, bool per_thread) {
   const auto number = reinterpret_cast<uintptr_t>(stream);

@@ -26,6 +26,9 @@ bool wait_for_work(State& s, int64_t deadline_ms = 0);
 // Removes the streams of a context that was destroyed.
 void forget_streams(State& s, CUcontext context);
 
+// Whether the work before an event of ours has ended. Any thread; harms no capture.
+bool is_over(CUevent event);
+
 // A key that identifies the stream across all threads.
 uint64_t key_of_stream(CUstream stream, bool per_thread);
 // The key for work of a context's destroyed streams, for which there is no event yet.

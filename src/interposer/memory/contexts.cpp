@@ -93,11 +93,6 @@ void context_is_gone(const ContextInfo& info) {
   report_contexts(info.slot);
 }
 
-void forget_work(CUcontext context) {
-  forget_context_work(state(), context);
-  if (swapping()) g_swap.forget_context(context);
-}
-
 // Must be one step with the driver's call: otherwise the worker could use a context that is gone.
 bool forget_context(CUcontext context, ContextInfo* info) {
   forget_work(context);
@@ -145,6 +140,11 @@ CUresult leave_primary(CUdevice device, bool is_reset, Call call) {
 }
 
 }  // namespace
+
+void forget_work(CUcontext context) {
+  forget_context_work(state(), context);
+  if (swapping()) g_swap.forget_context(context);
+}
 
 bool primary_is_active(CUdevice device) {
   unsigned int flags = 0;

@@ -18,6 +18,10 @@ CUresult settle_context(CUresult result, int slot);
 
 bool primary_is_active(CUdevice device);
 
+// Forgets the records of work in a context that has ended or was emptied. Call within
+// away_from_worker().
+void forget_work(CUcontext context);
+
 // Runs `call`, which ends a context or a green context. The worker of a swap tenant copies in
 // contexts of the program's; until `call` returns, the worker uses none of them. All records of the
 // context must be removed within `call`.

@@ -27,8 +27,7 @@ void note_view(CUgreenCtx green, CUdevice device) {
 PrimaryLeft view_is_gone(CUgreenCtx green) {
   ContextInfo view{};
   if (!remove_view(green, &view)) return {};
-  forget_context_work(state(), view.context);
-  if (swapping()) g_swap.forget_context(view.context);
+  forget_work(view.context);
   return primary_was_left(view.device, false);
 }
 

@@ -47,6 +47,13 @@ inline int sys_fcntl(int fd, int command, long argument) {
 inline int sys_fstat(int fd, struct stat* out) {
   return static_cast<int>(::syscall(SYS_fstat, fd, out));
 }
+// The size of a file that cannot be truncated, so that no read of its mapping raises SIGBUS; -1: it
+// can be, or there is no such file.
+inline off_t sealed_size(int fd) {
+  struct stat info;
+  if (sys_fstat(fd, &info) != 0) return -1;
+  return (sys_fcntl(fd, F_GET_SEALS, 0) & F_SEAL_SHRINK) != 0 ? info.st_size : -1;
+}
 inline long sys_recvmsg(int fd, msghdr* message, int flags) {
   return ::syscall(SYS_recvmsg, fd, message, flags);
 }
