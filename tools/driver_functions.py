@@ -114,20 +114,20 @@ def gated_hook(row, types):
     """The hook of a function that passes the gate: its class, its stream, and the call of the
     driver's function."""
     names = [f"a{i}" for i in range(len(types))]
-    stream = "nullptr"
-    if "CUstream" in types:
-        stream = names[types.index("CUstream")]
-    elif types[0] == "const CUlaunchConfig*":
-        stream = "(a0 != nullptr ? a0->hStream : nullptr)"
+    stream = names[types.index("CUstream")] if "CUstream" in types else "nullptr"
     what = "kSubmits" if "submits" in row.classes else "kResidency"
     parameters = ", ".join(f"{t} {n}" for t, n in zip(types, names))
     arguments = ", ".join(names)
     per_thread = str(row.stream != "legacy").lower()
-    # A copy to the host returns when the bytes are there, so the work of its stream has ended.
-    to_the_end = row.base in ("cuMemcpyDtoH", "cuMemcpyAtoH")
+    # A copy to the host returns when the bytes are there. A copy from the host waits for the stream
+    # before it begins (measured with driver 580 on an H200). So the work of the stream has ended.
+    to_the_end = row.base in ("cuMemcpyDtoH", "cuMemcpyAtoH", "cuMemcpyHtoD", "cuMemcpyHtoA")
     macro = "GPUROTA_GATED_TO_THE_END" if to_the_end else "GPUROTA_GATED"
+    target = f"{what}, {stream}"
+    if types[0] == "const CUlaunchConfig*":
+        macro, target = "GPUROTA_GATED_LAUNCH", names[0]
     return (f"CUresult {row.symbol}({parameters}) {{\n"
-            f"  {macro}({row.symbol}, {what}, {stream}, {per_thread}, ({arguments}))\n}}\n")
+            f"  {macro}({row.symbol}, {target}, {per_thread}, ({arguments}))\n}}\n")
 
 
 def write_gated(rows, out):

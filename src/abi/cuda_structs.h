@@ -185,6 +185,7 @@ typedef union CUlaunchAttributeValue_union {
   char pad[64];
   int cooperative;
   int priority;
+  int programmaticStreamSerializationAllowed;
   struct {
     unsigned int x;
     unsigned int y;

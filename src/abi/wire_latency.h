@@ -12,7 +12,8 @@
  *
  * The page is a memfd of GPUROTA_PAGE_BYTES. Its only content is one word, written by the marking
  * process: odd while the process has unfinished work on the GPU, and larger, modulo 2^32, with each
- * change. A process that holds back work maps the page for reading and waits on the word (futex).
+ * change. The word of a new page is even, and not that of the page before. A process that holds
+ * back work maps the page for reading and waits on the word (futex).
  */
 #pragma once
 

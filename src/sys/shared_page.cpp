@@ -69,8 +69,11 @@ SharedPage::~SharedPage() {
 }
 
 // Without the mode, another user could open the page for writing through /proc/self/fd.
-Result<BurstPage> BurstPage::make() {
+Result<BurstPage> BurstPage::make(std::uint32_t first) {
   GPUROTA_ASSIGN_OR_RETURN(Fd fd, make_page(GPUROTA_BURSTS_MEMFD, 0));
+  if (::pwrite(fd.get(), &first, sizeof(first), 0) != sizeof(first)) {
+    return fail_errno("cannot write to a shared page", errno);
+  }
   if (::fchmod(fd.get(), S_IRUSR) != 0) return fail_errno("cannot protect a shared page", errno);
   return BurstPage(std::move(fd));
 }

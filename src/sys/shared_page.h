@@ -36,7 +36,8 @@ class SharedPage {
 // A page that one process writes and others read. The daemon does not map it.
 class BurstPage {
  public:
-  static Result<BurstPage> make();
+  // `first`: what its word begins with.
+  static Result<BurstPage> make(std::uint32_t first);
 
   // For the process that writes.
   int fd() const { return fd_.get(); }

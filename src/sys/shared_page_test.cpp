@@ -60,7 +60,7 @@ Fd reopen(int fd, int flags) {
 }
 
 TEST(BurstPage, ReadersSeeWhatTheProcessWritesThatMappedItBeforeTheSeal) {
-  auto page = BurstPage::make();
+  auto page = BurstPage::make(4);
   ASSERT_TRUE(page) << page.error().message;
   void* const written = map(page->fd(), PROT_READ | PROT_WRITE);
   ASSERT_NE(written, MAP_FAILED);
@@ -74,7 +74,7 @@ TEST(BurstPage, ReadersSeeWhatTheProcessWritesThatMappedItBeforeTheSeal) {
 
 // As the user that owns the page: the mode alone does not stop that user.
 TEST(BurstPage, NobodyCanWriteOrMapItForWritingAfterTheSeal) {
-  auto page = BurstPage::make();
+  auto page = BurstPage::make(4);
   ASSERT_TRUE(page);
   const auto to_read = page->seal();
   ASSERT_TRUE(to_read);
@@ -93,7 +93,7 @@ TEST(BurstPage, NobodyCanWriteOrMapItForWritingAfterTheSeal) {
 }
 
 TEST(BurstPage, AnotherUserCannotOpenItForWriting) {
-  const auto page = BurstPage::make();
+  const auto page = BurstPage::make(4);
   ASSERT_TRUE(page);
   struct stat info = {};
   ASSERT_EQ(::fstat(page->fd(), &info), 0);

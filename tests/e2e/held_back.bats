@@ -9,7 +9,7 @@ teardown() { end_test; }
 
 serve() {
   in_background server gpurota run --gpu-ids 0 --memory 1G --latency "${1:-interactive}" -- \
-    "$E2E_LATENCY_PROGRAM" serve
+    "$E2E_LATENCY_PROGRAM" serve "${2:-stream}"
   SERVER=$BACKGROUND_PID
   wait_until says server ready
 }
@@ -55,6 +55,28 @@ import json, sys
 processes = json.load(sys.stdin)["processes"]
 server = [p for p in processes if "serve" in p["command"]]
 assert server[0]["bursts"] > 0 and server[0]["held_seconds"] == 0, processes'
+}
+
+# server_had_bursts COUNT: at least so many.
+server_had_bursts() {
+  gpurota ps --json | python3 -c '
+import json, sys
+processes = json.load(sys.stdin)["processes"]
+sys.exit(not any("serve" in (p["command"] or []) and p["bursts"] >= int(sys.argv[1])
+                 for p in processes))' "$1"
+}
+
+# A server whose work never seemed to end would have one burst.
+@test "a server that waits by a copy to the host has one burst for each request" {
+  serve interactive copy
+  in_background worker gpurota run --gpu-ids 0 --memory 1G -- "$E2E_LATENCY_PROGRAM" work 100000
+  wait_until server_had_bursts 20
+}
+
+@test "a server that waits in another stream has one burst for each request" {
+  serve interactive event
+  in_background worker gpurota run --gpu-ids 0 --memory 1G -- "$E2E_LATENCY_PROGRAM" work 100000
+  wait_until server_had_bursts 20
 }
 
 @test "a slice on another GPU is not held back" {

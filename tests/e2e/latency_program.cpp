@@ -1,7 +1,9 @@
 // Programs for the tests of latency classes.
 //
-//   latency_program serve        submits work, waits for it 30 ms later, has no work for 2 ms, and
-//                                begins again
+//   latency_program serve HOW    submits work, waits for it 30 ms later, has no work for 2 ms, and
+//                                begins again. How it waits: "stream", for the stream; "copy", by
+//                                a copy to the host from the default stream; "event", for an event
+//                                in a second stream that waits for the first
 //   latency_program work COUNT   submits COUNT times, every millisecond, and prints how many
 //                                milliseconds the longest submission took
 //
@@ -12,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 #include <dlfcn.h>
@@ -38,6 +41,8 @@ void check(int result) {
 
 std::uint64_t g_memory = 0;
 void* g_stream = nullptr;
+void* g_second = nullptr;
+void* g_event = nullptr;
 
 void make_memory() {
   g_driver = ::dlopen("libcuda.so.1", RTLD_NOW);
@@ -47,7 +52,10 @@ void make_memory() {
   check(find<int (*)(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0));
   check(find<int (*)(void*)>("cuCtxSetCurrent")(context));
   check(find<int (*)(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&g_memory, 4096));
-  check(find<int (*)(void**, unsigned)>("cuStreamCreate")(&g_stream, 1));
+  // The first stream is a blocking one, so the default stream waits for it.
+  check(find<int (*)(void**, unsigned)>("cuStreamCreate")(&g_stream, 0));
+  check(find<int (*)(void**, unsigned)>("cuStreamCreate")(&g_second, 1));
+  check(find<int (*)(void**, unsigned)>("cuEventCreate")(&g_event, 2));
   std::printf("ready\n");
   std::fflush(stdout);
 }
@@ -58,12 +66,27 @@ void submit() {
   check(memset_async(g_memory, 1, 1024, g_stream));
 }
 
-[[noreturn]] void serve() {
-  const auto synchronize = find<int (*)(void*)>("cuStreamSynchronize");
+void wait_for_stream() { check(find<int (*)(void*)>("cuStreamSynchronize")(g_stream)); }
+
+void copy_to_host() {
+  char bytes[64];
+  check(find<int (*)(void*, std::uint64_t, std::size_t)>("cuMemcpyDtoH_v2")(bytes, g_memory,
+                                                                            sizeof bytes));
+}
+
+void wait_for_event() {
+  const auto record = find<int (*)(void*, void*)>("cuEventRecord");
+  check(record(g_event, g_stream));
+  check(find<int (*)(void*, void*, unsigned)>("cuStreamWaitEvent")(g_second, g_event, 0));
+  check(record(g_event, g_second));
+  check(find<int (*)(void*)>("cuEventSynchronize")(g_event));
+}
+
+[[noreturn]] void serve(void (*wait)()) {
   for (;;) {
     submit();
     std::this_thread::sleep_for(milliseconds(30));
-    check(synchronize(g_stream));
+    wait();
     std::this_thread::sleep_for(milliseconds(2));
   }
 }
@@ -85,6 +108,9 @@ void work(int count) {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   make_memory();
-  if (std::strcmp(argv[1], "serve") == 0) serve();
+  const std::string_view how = argc == 3 ? argv[2] : "";
+  if (std::strcmp(argv[1], "serve") == 0) {
+    serve(how == "copy" ? copy_to_host : how == "event" ? wait_for_event : wait_for_stream);
+  }
   if (argc == 3 && std::strcmp(argv[1], "work") == 0) work(std::atoi(argv[2]));
 }

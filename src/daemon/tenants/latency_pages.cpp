@@ -14,33 +14,37 @@ bool takes_part(const Tenant& tenant) {
          tenant.event;
 }
 
-bool share_a_gpu(const Tenant& a, const Tenant& b) {
-  return std::any_of(a.slots.begin(), a.slots.end(),
-                     [&](const GpuUuid& gpu) { return b.slot_of(gpu).has_value(); });
-}
+// The word of a new page. Each page begins elsewhere, so that a reader that had another page at the
+// same address sees a change.
+std::uint32_t first_word(std::uint32_t seq) { return seq << 16; }
 
-void end_hold(const Tenant* reader, TenantId marker) {
-  if (!reader || !reader->event) return;
+// False: the tenant's socket is full. A tenant without a socket forgets its pages by itself.
+bool end_hold(const Tenant* reader, TenantId marker) {
+  if (!reader || !reader->event) return true;
   auto end = make_message<gpurota_msg_hold_end>(GPUROTA_MSG_HOLD_END, 0);
   end.tenant = marker.value;
-  (void)send_message(reader->event.get(), end);
+  return send_message(reader->event.get(), end);
 }
 
 }  // namespace
 
-void LatencyPages::on_lease_change(const LeaseEntry& entry, bool gone) {
+bool LatencyPages::update(const LeaseEntry& entry, bool gone) {
   const bool interactive = !gone && entry.lease.latency == LatencyClass::kInteractive;
-  if (interactive == interactive_.contains(entry.lease.id)) return;
+  if (interactive == interactive_.contains(entry.lease.id)) return false;
   if (interactive) {
-    interactive_.insert(entry.lease.id);
+    interactive_.emplace(entry.lease.id, entry.lease.uid);
   } else {
     interactive_.erase(entry.lease.id);
   }
-  refresh();
+  return true;
+}
+
+void LatencyPages::on_lease_change(const LeaseEntry& entry, bool gone) {
+  if (update(entry, gone)) refresh();
 }
 
 void LatencyPages::on_connected(const LeaseEntry& entry) {
-  on_lease_change(entry, false);
+  update(entry, false);
   refresh();
 }
 
@@ -48,37 +52,60 @@ bool LatencyPages::is_interactive(const Tenant& tenant) const {
   return interactive_.contains(tenant.lease);
 }
 
-// The tenants that hold back work for this one.
-std::set<TenantId> LatencyPages::beside(const Tenant& marker) const {
-  std::set<TenantId> found;
+LatencyPages::Holders LatencyPages::holders() const {
+  Holders found;
   for (const auto& [id, tenant] : table_.all()) {
-    if (!is_interactive(*tenant) && takes_part(*tenant) && share_a_gpu(*tenant, marker)) {
-      found.insert(id);
-    }
+    if (is_interactive(*tenant) || !takes_part(*tenant)) continue;
+    for (const GpuUuid& gpu : tenant->slots) found[gpu].push_back(id);
   }
   return found;
 }
 
+// The tenants that are to hold back work for this one.
+std::set<TenantId> LatencyPages::wanted(TenantId marker, const Holders& holders) const {
+  std::set<TenantId> found;
+  const Tenant* const tenant = table_.find(marker);
+  if (!tenant || !takes_part(*tenant) || !is_interactive(*tenant)) return found;
+  for (const GpuUuid& gpu : tenant->slots) {
+    const auto beside = holders.find(gpu);
+    if (beside != holders.end()) found.insert(beside->second.begin(), beside->second.end());
+  }
+  return found;
+}
+
+// A tenant that cannot be given a page stays in the table, so that it is not tried again.
 void LatencyPages::mark(const Tenant& tenant) {
-  auto page = sys::BurstPage::make();
-  if (!page) return log::warn("no page for a latency class", {{"message", page.error().message}});
+  const uid_t user = interactive_.at(tenant.lease);
+  auto descriptors = budgets_.take(user, Budget::kDescriptors, 2);
+  auto page = sys::BurstPage::make(first_word(last_seq_ + 1));
+  if (!descriptors || !page) {
+    const Error& error = descriptors ? page.error() : descriptors.error();
+    log::warn("no page for a latency class", {{"uid", user}, {"message", error.message}});
+    markers_.try_emplace(tenant.id);
+    return;
+  }
   auto message = make_message<gpurota_msg_mark>(GPUROTA_MSG_MARK, ++last_seq_);
   message.on = 1;
   const std::array fds{page->fd()};
-  if (!send_message(tenant.event.get(), message, fds)) return;
-  markers_.emplace(tenant.id, Marker{last_seq_, std::move(*page), {}, {}});
+  if (!send_message(tenant.event.get(), message, fds)) {
+    unsent_ = true;
+    return;
+  }
+  markers_.emplace(tenant.id, Marker{last_seq_, std::move(*descriptors), std::move(*page), {}, {}});
 }
 
-// `read`: how many pages each tenant reads. A reader whose socket is full is told of a new page the
-// next time.
-void LatencyPages::tell_readers(TenantId id, Marker& marker, const std::set<TenantId>& wanted,
-                                std::map<TenantId, std::size_t>& read) {
+void LatencyPages::end_holds(TenantId id, Marker& marker, const std::set<TenantId>& wanted) {
   std::erase_if(marker.readers, [&](TenantId reader) {
     if (wanted.contains(reader)) return false;
-    end_hold(table_.find(reader), id);
-    --read[reader];
-    return true;
+    const bool told = end_hold(table_.find(reader), id);
+    if (!told) unsent_ = true;
+    return told;
   });
+}
+
+// `read`: how many pages each tenant reads.
+void LatencyPages::begin_holds(TenantId id, Marker& marker, const std::set<TenantId>& wanted,
+                               std::map<TenantId, std::size_t>& read) {
   if (!marker.to_read) return;
   for (const TenantId reader : wanted) {
     if (marker.readers.contains(reader) || read[reader] >= GPUROTA_MOST_HOLDS) continue;
@@ -86,26 +113,29 @@ void LatencyPages::tell_readers(TenantId id, Marker& marker, const std::set<Tena
     hold.tenant = id.value;
     hold.budget = kBudget;
     const std::array fds{marker.to_read.get()};
-    const Tenant* const tenant = table_.find(reader);
-    if (!tenant || !send_message(tenant->event.get(), hold, fds)) continue;
+    if (!send_message(table_.find(reader)->event.get(), hold, fds)) {
+      unsent_ = true;
+      continue;
+    }
     marker.readers.insert(reader);
     ++read[reader];
   }
 }
 
 void LatencyPages::refresh() {
+  unsent_ = false;
   if (interactive_.empty() && markers_.empty()) return;
+  const Holders beside = holders();
   std::map<TenantId, std::size_t> read;
-  for (const auto& [id, marker] : markers_) {
+  for (auto& [id, marker] : markers_) {
+    end_holds(id, marker, wanted(id, beside));
     for (const TenantId reader : marker.readers) ++read[reader];
   }
   std::vector<TenantId> unwanted;
   for (auto& [id, marker] : markers_) {
-    const Tenant* const tenant = table_.find(id);
-    const bool stays = tenant && takes_part(*tenant) && is_interactive(*tenant);
-    const std::set<TenantId> wanted = stays ? beside(*tenant) : std::set<TenantId>{};
-    tell_readers(id, marker, wanted, read);
-    if (wanted.empty()) unwanted.push_back(id);
+    const std::set<TenantId> readers = wanted(id, beside);
+    begin_holds(id, marker, readers, read);
+    if (readers.empty() && marker.readers.empty()) unwanted.push_back(id);
   }
   for (const TenantId id : unwanted) {
     markers_.erase(id);
@@ -113,24 +143,45 @@ void LatencyPages::refresh() {
     if (!tenant || !tenant->event) continue;
     (void)send_message(tenant->event.get(), make_message<gpurota_msg_mark>(GPUROTA_MSG_MARK, 0));
   }
-  for (const LeaseId lease : interactive_) {
+  for (const auto& [lease, user] : interactive_) {
     for (const auto& [id, tenant] : table_.of_lease(lease)) {
-      if (!markers_.contains(id) && takes_part(*tenant) && !beside(*tenant).empty()) mark(*tenant);
+      if (!markers_.contains(id) && !wanted(id, beside).empty()) mark(*tenant);
     }
   }
 }
 
+void LatencyPages::retry() {
+  if (unsent_) refresh();
+}
+
+// A tenant that has sealed its page by itself gets nothing, as others may not trust that page.
 void LatencyPages::on_marked(const Tenant& tenant, const gpurota_msg_marked& message) {
   const auto found = markers_.find(tenant.id);
   if (found == markers_.end() || found->second.seq != message.header.seq) return;
-  if (found->second.to_read) return;
-  auto to_read = found->second.page->seal();
+  Marker& marker = found->second;
+  if (!marker.page) return;
+  auto to_read = marker.page->seal();
+  marker.page.reset();
   if (!to_read) {
-    return log::warn("no page for a latency class", {{"message", to_read.error().message}});
+    marker.descriptors.set(0);
+    return log::warn("no page for a latency class",
+                     {{"uid", tenant.user}, {"message", to_read.error().message}});
   }
-  found->second.to_read = std::move(*to_read);
-  found->second.page.reset();
+  marker.to_read = std::move(*to_read);
+  marker.descriptors.set(1);
   refresh();
+}
+
+std::set<LeaseId> LatencyPages::held_back_for(LeaseId lease) const {
+  std::set<LeaseId> found;
+  const auto& tenants = table_.of_lease(lease);
+  for (const auto& [id, marker] : markers_) {
+    const bool reads = std::any_of(marker.readers.begin(), marker.readers.end(),
+                                   [&](TenantId reader) { return tenants.contains(reader); });
+    const Tenant* const tenant = table_.find(id);
+    if (reads && tenant) found.insert(tenant->lease);
+  }
+  return found;
 }
 
 }  // namespace gpurota::daemon

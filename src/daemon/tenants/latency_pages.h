@@ -23,7 +23,7 @@ class LatencyPages {
   // taken by interactive leases.
   static constexpr std::uint32_t kBudget = 800;
 
-  explicit LatencyPages(const TenantTable& table) : table_(table) {}
+  LatencyPages(const TenantTable& table, UserBudgets& budgets) : table_(table), budgets_(budgets) {}
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
   // A tenant of this lease can be sent messages from now on.
@@ -31,27 +31,40 @@ class LatencyPages {
   // Tells each tenant what has changed for it. Call also when a connection has ended or a tenant is
   // erased.
   void refresh();
+  // Sends again what a tenant has not taken because its socket was full.
+  void retry();
   // The tenant has mapped a page. An answer to an older MARK is ignored.
   void on_marked(const Tenant& tenant, const gpurota_msg_marked& message);
+  // The interactive leases for which processes of this lease hold back work.
+  std::set<LeaseId> held_back_for(LeaseId lease) const;
 
  private:
+  // A tenant that marks its bursts. Without a page, and nothing to read, it could not be given one.
   struct Marker {
-    std::uint32_t seq;                   // of its MARK
+    std::uint32_t seq = 0;               // of its MARK
+    UserBudgets::Held descriptors;       // for both of the following
     std::optional<sys::BurstPage> page;  // empty: it is mapped, and nobody writes by descriptor
     Fd to_read;                          // empty: not mapped yet
     std::set<TenantId> readers;
   };
+  // The tenants that hold back work, by their GPUs.
+  using Holders = std::map<GpuUuid, std::vector<TenantId>>;
 
+  bool update(const LeaseEntry& entry, bool gone);
   bool is_interactive(const Tenant& tenant) const;
-  std::set<TenantId> beside(const Tenant& marker) const;
+  Holders holders() const;
+  std::set<TenantId> wanted(TenantId marker, const Holders& holders) const;
   void mark(const Tenant& tenant);
-  void tell_readers(TenantId id, Marker& marker, const std::set<TenantId>& wanted,
-                    std::map<TenantId, std::size_t>& read);
+  void end_holds(TenantId id, Marker& marker, const std::set<TenantId>& wanted);
+  void begin_holds(TenantId id, Marker& marker, const std::set<TenantId>& wanted,
+                   std::map<TenantId, std::size_t>& read);
 
   const TenantTable& table_;
-  std::set<LeaseId> interactive_;  // slices
+  UserBudgets& budgets_;
+  std::map<LeaseId, uid_t> interactive_;  // slices, and their users
   std::map<TenantId, Marker> markers_;
   std::uint32_t last_seq_ = 0;
+  bool unsent_ = false;  // a message was not taken
 };
 
 }  // namespace gpurota::daemon

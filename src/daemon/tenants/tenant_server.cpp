@@ -63,7 +63,7 @@ TenantServer::TenantServer(Parts parts)
                    .swap = parts_.swap,
                    .attribution = parts_.attribution,
                    .table = table_}),
-      latency_(table_) {}
+      latency_(table_, parts_.budgets) {}
 
 bool TenantServer::on_call(TenantSession& session, const TenantMessage& message) {
   if (const auto* greeting = std::get_if<gpurota_msg_hello>(&message)) {
@@ -265,6 +265,7 @@ void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
 void TenantServer::after_sample(const GpuSample& sample, TimePoint taken,
                                 const std::map<LeaseId, Bytes>& outsiders) {
   accounts_.after_sample(sample, taken, outsiders);
+  latency_.retry();
   forget_settled();
 }
 

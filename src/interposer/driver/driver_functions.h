@@ -29,6 +29,8 @@ GPUROTA_API CUresult cuStreamQuery(CUstream stream);
 GPUROTA_API CUresult cuStreamQuery_ptsz(CUstream stream);
 GPUROTA_API CUresult cuEventSynchronize(CUevent event);
 GPUROTA_API CUresult cuEventQuery(CUevent event);
+GPUROTA_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+GPUROTA_API CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags);
 GPUROTA_API CUresult cuEventRecord(CUevent event, CUstream stream);
 GPUROTA_API CUresult cuEventRecord_ptsz(CUevent event, CUstream stream);
 GPUROTA_API CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
@@ -232,8 +234,7 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status);
 CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus* status);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* out);
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* out);
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
-CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags);
+CUresult cuStreamGetFlags(CUstream stream, unsigned int* flags);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location,
                                 CUmemAllocationType type);

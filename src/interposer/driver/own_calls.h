@@ -20,6 +20,11 @@ namespace gpurota::interposer {
 // Handles up to this value name a default stream of the current context: nullptr, CU_STREAM_LEGACY
 // and CU_STREAM_PER_THREAD.
 inline constexpr uintptr_t kLastDefaultStream = 2;
+// Whether it is the default stream that waits for all blocking streams. `per_thread`: nullptr names
+// the calling thread's default stream.
+inline bool is_legacy_stream(CUstream stream, bool per_thread) {
+  return stream == CU_STREAM_LEGACY || (stream == nullptr && !per_thread);
+}
 
 // While an object lives, the driver treats calls of the calling thread as harmless to captures
 // under way, except queries about something that is being captured. Nests. Costs 23 ns (H100,

@@ -7,7 +7,6 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr uint32_t kEventTries = 8;
-constexpr uint32_t kRefreshEvery = 16;
 
 bool is_busy(uint32_t word) { return (word & 1) != 0; }
 // Whether count `a` is beyond count `b`, modulo 2^32.
@@ -23,27 +22,33 @@ uint32_t Bursts::find(uint64_t stream) const {
   return kStreams - 1;
 }
 
-uint32_t Bursts::find_or_add(uint64_t stream) {
+uint32_t Bursts::add(uint64_t stream, bool blocking) {
+  const Lock lock(mutex_);
   const uint32_t found = find(stream);
   if (found != kStreams - 1) return found;
+  const uint32_t used = used_.load();
   for (uint32_t i = 0; i < kStreams - 1; ++i) {
-    uint64_t nobody = 0;
-    if (!streams_[i].key.compare_exchange_strong(nobody, stream) && nobody != stream) continue;
-    uint32_t used = used_.load();
-    while (used <= i && !used_.compare_exchange_weak(used, i + 1)) {
-    }
+    if (streams_[i].key.load() != 0) continue;
+    streams_[i].blocking.store(blocking);
+    streams_[i].key.store(stream);
+    if (i >= used) used_.store(i + 1, std::memory_order_release);
     return i;
   }
   return kStreams - 1;
 }
 
-bool Bursts::submit(std::atomic<uint32_t>* word, uint64_t stream) {
-  const uint32_t before = streams_[find_or_add(stream)].submitted.fetch_add(1);
+bool Bursts::count(std::atomic<uint32_t>* word, uint32_t index, int64_t now_us) {
+  streams_[index].last_us.store(now_us, std::memory_order_relaxed);
+  streams_[index].submitted.fetch_add(1);
   uint32_t seen = word->load();
-  if (!is_busy(seen) && word->compare_exchange_strong(seen, seen + 1)) {
-    bursts_.fetch_add(1, std::memory_order_relaxed);
+  if (is_busy(seen)) {
+    refresh(word, now_us);
+    return false;
   }
-  return before % kRefreshEvery == kRefreshEvery - 1;
+  if (!word->compare_exchange_strong(seen, seen + 1)) return false;
+  refreshed_us_.store(now_us, std::memory_order_relaxed);
+  bursts_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 void Bursts::refresh(std::atomic<uint32_t>* word, int64_t now_us) {
@@ -58,57 +63,129 @@ StreamMark Bursts::mark(uint64_t stream) const {
   return {index, streams_[index].submitted.load()};
 }
 
-void Bursts::mark_all(AllMarks* out) const {
-  out->count = kStreams;
-  for (uint32_t i = 0; i < kStreams; ++i) out->submitted[i] = streams_[i].submitted.load();
+// A stream that is not meant gets a mark that ends nothing.
+void Bursts::mark_all(Which which, AllMarks* out) const {
+  for (uint32_t i = 0; i < kStreams; ++i) {
+    const Stream& stream = streams_[i];
+    const bool meant = which == Which::kAll || stream.blocking.load();
+    out->submitted[i] = meant ? stream.submitted.load() : stream.ended.load();
+  }
 }
 
-void Bursts::raise(uint32_t stream, uint32_t submitted) {
-  std::atomic<uint32_t>& ended = streams_[stream].ended;
+bool Bursts::has_ended(const StreamMark& mark) const {
+  return !is_after(mark.submitted, streams_[mark.stream].ended.load());
+}
+
+void Bursts::raise(const StreamMark& mark) {
+  std::atomic<uint32_t>& ended = streams_[mark.stream].ended;
   uint32_t seen = ended.load();
-  while (is_after(submitted, seen) && !ended.compare_exchange_weak(seen, submitted)) {
+  while (is_after(mark.submitted, seen) && !ended.compare_exchange_weak(seen, mark.submitted)) {
   }
 }
 
-bool Bursts::is_idle() const {
-  const uint32_t used = used_.load();
-  const auto ended = [](const Stream& s) { return s.ended.load() == s.submitted.load(); };
-  for (uint32_t i = 0; i < used; ++i) {
-    if (!ended(streams_[i])) return false;
+// Each join is used once, so there are at most kJoins marks to follow.
+void Bursts::raise_joined(const StreamMark& mark) {
+  raise(mark);
+  if (joined_.load() == 0) return;
+  const Lock lock(mutex_);
+  StreamMark known[kJoins + 1] = {mark};
+  uint32_t left = joined_.load();
+  for (uint32_t next = 0, found = 1; next < found; ++next) {
+    for (uint32_t i = 0; i < left;) {
+      const Join join = joins_[i];
+      if (join.waiting.stream != known[next].stream ||
+          is_after(join.waiting.submitted, known[next].submitted)) {
+        ++i;
+        continue;
+      }
+      raise(join.before);
+      known[found++] = join.before;
+      joins_[i] = joins_[--left];
+    }
   }
-  return ended(streams_[kStreams - 1]);
+  joined_.store(left);
+}
+
+bool Bursts::is_idle(int64_t now_us) const {
+  const auto idle = [now_us](const Stream& stream) {
+    return stream.ended.load() == stream.submitted.load() ||
+           now_us - stream.last_us.load(std::memory_order_relaxed) >= kSilentUs;
+  };
+  const uint32_t used = used_.load();
+  for (uint32_t i = 0; i < used; ++i) {
+    if (!idle(streams_[i])) return false;
+  }
+  return idle(streams_[kStreams - 1]);
 }
 
 // A submission that comes between the two checks finds the word odd and does not change it. The
-// second check sees that submission.
-void Bursts::end_if_idle(std::atomic<uint32_t>* word) {
-  uint32_t seen = word->load();
-  if (!is_busy(seen) || !is_idle() || !word->compare_exchange_strong(seen, seen + 1)) return;
-  if (!is_idle()) {
+// second check sees that submission and makes the word odd again. Its work may have ended by then,
+// so the loop checks once more.
+void Bursts::end_if_idle(std::atomic<uint32_t>* word, int64_t now_us) {
+  for (;;) {
+    uint32_t seen = word->load();
+    if (!is_busy(seen)) return;
+    if (!is_idle(now_us)) return refresh(word, now_us);
+    if (!word->compare_exchange_strong(seen, seen + 1)) continue;
+    if (is_idle(now_us)) break;
     seen = word->load();
     if (!is_busy(seen)) word->compare_exchange_strong(seen, seen + 1);
-    return;
   }
   futex_wake_shared(word, INT32_MAX);
 }
 
-void Bursts::ended(std::atomic<uint32_t>* word, const StreamMark& mark) {
-  raise(mark.stream, mark.submitted);
-  end_if_idle(word);
+void Bursts::ended(std::atomic<uint32_t>* word, const StreamMark& mark, int64_t now_us) {
+  raise_joined(mark);
+  end_if_idle(word, now_us);
 }
 
-void Bursts::all_ended(std::atomic<uint32_t>* word, const AllMarks& marks) {
-  for (uint32_t i = 0; i < marks.count; ++i) raise(i, marks.submitted[i]);
-  end_if_idle(word);
+void Bursts::all_ended(std::atomic<uint32_t>* word, const AllMarks& marks, int64_t now_us) {
+  const uint32_t used = used_.load();
+  for (uint32_t i = 0; i < used; ++i) raise_joined({i, marks.submitted[i]});
+  raise({kStreams - 1, marks.submitted[kStreams - 1]});
+  end_if_idle(word, now_us);
 }
 
-void Bursts::forget(std::atomic<uint32_t>* word, uint64_t stream) {
+void Bursts::forget(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us) {
   const uint32_t index = find(stream);
   if (index == kStreams - 1) return;
   Stream& gone = streams_[index];
-  gone.ended.store(gone.submitted.load());
-  gone.key.store(0);
-  end_if_idle(word);
+  raise_joined({index, gone.submitted.load()});
+  {
+    const Lock lock(mutex_);
+    uint32_t left = joined_.load();
+    for (uint32_t i = 0; i < left;) {
+      const bool about = joins_[i].waiting.stream == index || joins_[i].before.stream == index;
+      if (about) {
+        joins_[i] = joins_[--left];
+      } else {
+        ++i;
+      }
+    }
+    joined_.store(left);
+    gone.ended.store(gone.submitted.load());
+    gone.key.store(0);
+  }
+  end_if_idle(word, now_us);
+}
+
+// If there is no place, the work before the event ends later: by a call that waits for it, or by
+// kSilentUs.
+void Bursts::add_join(uint32_t waiting, const StreamMark& event) {
+  if (waiting == kStreams - 1 || waiting == event.stream) return;
+  const Lock lock(mutex_);
+  uint32_t left = joined_.load();
+  for (uint32_t i = 0; i < left;) {
+    const bool again =
+        joins_[i].waiting.stream == waiting && joins_[i].before.stream == event.stream;
+    if (again || has_ended(joins_[i].before)) {
+      joins_[i] = joins_[--left];
+    } else {
+      ++i;
+    }
+  }
+  if (left < kJoins) joins_[left++] = {{waiting, streams_[waiting].submitted.load()}, event};
+  joined_.store(left);
 }
 
 void Bursts::record(uint64_t event, uint64_t stream) {

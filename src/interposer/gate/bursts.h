@@ -6,8 +6,10 @@
 // ended ones. The page's word is odd during a burst (abi/wire_latency.h). A wrong count only means
 // that work of other leases is held back too long (they bound that themselves) or not at all.
 //
-// Any thread; no locks. All-zero memory is a process without work.
+// Any thread. All-zero memory is a process without work.
 #pragma once
+
+#include "interposer/os/sys.h"
 
 #include <atomic>
 #include <cstdint>
@@ -24,27 +26,41 @@ class Bursts {
  public:
   static constexpr uint32_t kStreams = 128;
   static constexpr uint32_t kEvents = 1024;
+  static constexpr uint32_t kJoins = 64;
   static constexpr int64_t kRefreshUs = 10'000;
+  // A stream that got nothing new for this long counts as ended, because no call may ever end it:
+  // its context was destroyed, or the program does not wait for it.
+  static constexpr int64_t kSilentUs = 50'000;
 
-  // Before a submission to this stream. `stream`: not 0, identifies the stream in this process.
-  // True for every 16th submission: refresh() is due.
-  bool submit(std::atomic<uint32_t>* word, uint64_t stream);
-  // Grows the word if it has not grown for kRefreshUs, so that a long burst that still submits does
-  // not look stuck.
-  void refresh(std::atomic<uint32_t>* word, int64_t now_us);
+  // Before a submission to this stream, and again after it: a mark that is taken meanwhile must not
+  // cover the submission. `stream`: not 0, identifies the stream in this process. `is_blocking()`
+  // is called once for each stream: whether it waits for the legacy default stream. The word grows
+  // at least every kRefreshUs, so that a long burst that still submits does not look stuck. True: a
+  // burst has begun.
+  template <typename IsBlocking>
+  bool submit(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us,
+              IsBlocking is_blocking) {
+    return count(word, find_or_add(stream, is_blocking), now_us);
+  }
 
   // Before a call that waits for the stream, and after the call has said that the work has ended.
   StreamMark mark(uint64_t stream) const;
-  void ended(std::atomic<uint32_t>* word, const StreamMark& mark);
-  // The same for all streams.
+  void ended(std::atomic<uint32_t>* word, const StreamMark& mark, int64_t now_us);
+  // The same for several streams.
   struct AllMarks {
-    uint32_t count;
     uint32_t submitted[kStreams];
   };
-  void mark_all(AllMarks* out) const;
-  void all_ended(std::atomic<uint32_t>* word, const AllMarks& marks);
+  enum class Which { kAll, kBlocking };
+  void mark_all(Which which, AllMarks* out) const;
+  void all_ended(std::atomic<uint32_t>* word, const AllMarks& marks, int64_t now_us);
   // The stream is destroyed, so no call will wait for it.
-  void forget(std::atomic<uint32_t>* word, uint64_t stream);
+  void forget(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us);
+  // The stream waits for an event. So when work of `stream` that comes later has ended, the work
+  // before the event has ended, too. `is_blocking` as for submit().
+  template <typename IsBlocking>
+  void join(uint64_t stream, const StreamMark& event, IsBlocking is_blocking) {
+    if (!has_ended(event)) add_join(find_or_add(stream, is_blocking), event);
+  }
 
   // An event was recorded in this stream. `event` is not 0.
   void record(uint64_t event, uint64_t stream);
@@ -58,23 +74,44 @@ class Bursts {
     std::atomic<uint64_t> key;  // 0: free
     std::atomic<uint32_t> submitted;
     std::atomic<uint32_t> ended;
+    std::atomic<int64_t> last_us;  // of its last submission
+    std::atomic<bool> blocking;
   };
   struct Event {
     std::atomic<uint64_t> key;
     std::atomic<uint64_t> mark;  // the stream's index, and in the upper half its count
   };
+  // The work of `waiting.stream` after its first `waiting.submitted` submissions begins only when
+  // `before` has ended.
+  struct Join {
+    StreamMark waiting;
+    StreamMark before;
+  };
 
   uint32_t find(uint64_t stream) const;
-  uint32_t find_or_add(uint64_t stream);
-  bool is_idle() const;
-  void raise(uint32_t stream, uint32_t submitted);
-  void end_if_idle(std::atomic<uint32_t>* word);
+  uint32_t add(uint64_t stream, bool blocking);
+  template <typename IsBlocking>
+  uint32_t find_or_add(uint64_t stream, IsBlocking is_blocking) {
+    const uint32_t found = find(stream);
+    return found != kStreams - 1 ? found : add(stream, is_blocking());
+  }
+  void add_join(uint32_t waiting, const StreamMark& event);
+  bool count(std::atomic<uint32_t>* word, uint32_t index, int64_t now_us);
+  void refresh(std::atomic<uint32_t>* word, int64_t now_us);
+  bool has_ended(const StreamMark& mark) const;
+  bool is_idle(int64_t now_us) const;
+  void raise(const StreamMark& mark);
+  void raise_joined(const StreamMark& mark);
+  void end_if_idle(std::atomic<uint32_t>* word, int64_t now_us);
 
   std::atomic<uint32_t> used_;  // entries [0, used_) have been in use
   std::atomic<int64_t> refreshed_us_;
   std::atomic<uint64_t> bursts_;
   Stream streams_[kStreams];  // the last is shared by all streams that find no place
   Event events_[kEvents];
+  Mutex mutex_;                   // guards adding to streams_, and joins_
+  std::atomic<uint32_t> joined_;  // joins_ in use
+  Join joins_[kJoins];
 };
 
 }  // namespace gpurota::interposer

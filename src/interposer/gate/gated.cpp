@@ -7,7 +7,7 @@
 
 namespace gpurota::interposer {
 
-void GatePass::enter_gate(GateClass what, bool waits) {
+void GatePass::enter_gate(GateClass what, Kind kind) {
   GatePart& part = gate_of(state());
   int standing = -1;
   const auto captures = [&] {  // called only if the call has to wait
@@ -16,25 +16,38 @@ void GatePass::enter_gate(GateClass what, bool waits) {
     if (standing >= 0) part.standing[standing].fetch_add(1, std::memory_order_relaxed);
     return false;
   };
-  mark_ = part.gate.enter(what, captures, waits);
+  mark_ = part.gate.enter(what, captures, kind != Kind::kImpatient);
   if (standing >= 0) part.standing[standing].fetch_sub(1, std::memory_order_relaxed);
   refused_ = mark_ == nullptr;
 }
 
-GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, bool waits)
-    : stream_(stream), per_thread_(per_thread), submits_(what == GateClass::kSubmits) {
+GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, Kind kind)
+    : stream_(stream), per_thread_(per_thread), kind_(kind), submits_(what == GateClass::kSubmits) {
   if (swapping()) {
-    enter_gate(what, waits);
-  } else if (submits_ && waits) {
-    before_submission(state(), stream, per_thread);
+    enter_gate(what, kind);
+  } else if (submits_) {
+    before_submission(state(), stream, per_thread, kind == Kind::kOverlaps);
   }
+}
+
+GatePass::Kind kind_of(const CUlaunchConfig* config) {
+  const unsigned int count = config != nullptr && config->attrs != nullptr ? config->numAttrs : 0;
+  for (unsigned int i = 0; i < count; ++i) {
+    const CUlaunchAttribute& attribute = config->attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+        attribute.value.programmaticStreamSerializationAllowed != 0) {
+      return GatePass::Kind::kOverlaps;
+    }
+  }
+  return GatePass::Kind::kNormal;
 }
 
 GatePass::~GatePass() {
   if (!submits_ && mark_ == nullptr) return;
   State& s = state();
   if (mark_ == nullptr) {
-    if (!refused_) after_submission(s, stream_, per_thread_);
+    // The end that a kEnds call notes covers the call itself, so nothing may be counted after it.
+    if (!refused_ && kind_ != Kind::kEnds) after_submission(s, stream_, per_thread_);
     return;
   }
   const bool thread_stream = stream_ == CU_STREAM_PER_THREAD || (per_thread_ && stream_ == nullptr);

@@ -17,8 +17,13 @@ inline constexpr CUresult kNotLet = CUDA_ERROR_DEVICE_UNAVAILABLE;
 
 class GatePass {
  public:
-  // Without `waits`, a call that would have to wait is refused.
-  GatePass(GateClass what, CUstream stream, bool per_thread, bool waits = true);
+  enum class Kind : uint8_t {
+    kNormal,     // waits if it has to
+    kImpatient,  // is refused if it has to wait
+    kOverlaps,   // as normal; may begin on the GPU before the submission before it has ended
+    kEnds,       // as normal; returns when the work of its stream has ended
+  };
+  GatePass(GateClass what, CUstream stream, bool per_thread, Kind kind = Kind::kNormal);
   ~GatePass();
   GatePass(const GatePass&) = delete;
   GatePass& operator=(const GatePass&) = delete;
@@ -26,14 +31,18 @@ class GatePass {
   bool refused() const { return refused_; }
 
  private:
-  void enter_gate(GateClass what, bool waits);
+  void enter_gate(GateClass what, Kind kind);
 
   GateMark* mark_ = nullptr;
   CUstream stream_;
   bool per_thread_;
+  Kind kind_;
   bool submits_;
   bool refused_ = false;
 };
+
+// kOverlaps or kNormal, by the attributes of a launch. `config` may be nullptr.
+GatePass::Kind kind_of(const CUlaunchConfig* config);
 
 // Makes `call()` inside the gate.
 template <typename Call>
@@ -57,20 +66,27 @@ CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call, Flig
 }  // namespace gpurota::interposer
 
 // The body of a hook that waits at the gate and then makes `call`.
-#define GPUROTA_GATED_CALL(symbol, what, stream, per_thread, arguments, call)                \
+#define GPUROTA_GATED_CALL(symbol, what, stream, per_thread, kind, arguments, call)          \
   const auto real = GPUROTA_REAL(symbol);                                                    \
   if (real == nullptr) return ::gpurota::interposer::missing_function(#symbol);              \
   if (::gpurota::interposer::roles() == 0) return real arguments;                            \
   const ::gpurota::interposer::GatePass pass(::gpurota::interposer::GateClass::what, stream, \
-                                             per_thread);                                    \
+                                             per_thread, kind);                              \
   return pass.refused() ? ::gpurota::interposer::kNotLet : call;
 
 // The body of a hook that only waits at the gate. `arguments` in parentheses.
 #define GPUROTA_GATED(symbol, what, stream, per_thread, arguments) \
-  GPUROTA_GATED_CALL(symbol, what, stream, per_thread, arguments, real arguments)
+  GPUROTA_GATED_CALL(symbol, what, stream, per_thread,             \
+                     ::gpurota::interposer::GatePass::Kind::kNormal, arguments, real arguments)
+
+// The same for a launch with attributes (may be nullptr).
+#define GPUROTA_GATED_LAUNCH(symbol, config, per_thread, arguments)                       \
+  GPUROTA_GATED_CALL(symbol, kSubmits, (config) != nullptr ? (config)->hStream : nullptr, \
+                     per_thread, ::gpurota::interposer::kind_of(config), arguments,       \
+                     real arguments)
 
 // The same for a function that returns when the work of its stream has ended.
-#define GPUROTA_GATED_TO_THE_END(symbol, what, stream, per_thread, arguments) \
-  GPUROTA_GATED_CALL(                                                         \
-      symbol, what, stream, per_thread, arguments,                            \
+#define GPUROTA_GATED_TO_THE_END(symbol, what, stream, per_thread, arguments)                    \
+  GPUROTA_GATED_CALL(                                                                            \
+      symbol, what, stream, per_thread, ::gpurota::interposer::GatePass::Kind::kEnds, arguments, \
       ::gpurota::interposer::noting_end(stream, per_thread, [&] { return real arguments; }))

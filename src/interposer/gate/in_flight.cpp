@@ -10,13 +10,15 @@ namespace {
 constexpr int64_t kPollUs = 20;  // then the thread sleeps between two queries
 constexpr timespec kNap{0, 20'000};
 
-void wait_for(CUevent event) {
-  ErrnoGuard guard;
+// True: the event ended while the thread waited. False: before that, or not in time.
+bool wait_for_end(CUevent event) {
+  if (is_over(event)) return false;
   const int64_t begun = now_us();
-  while (!is_over(event)) {
+  for (;;) {
     const int64_t waited = now_us() - begun;
-    if (waited >= InFlight::kLongestWaitUs) return;
+    if (waited >= InFlight::kLongestWaitUs) return false;
     if (waited >= kPollUs) ::syscall(SYS_nanosleep, &kNap, nullptr);
+    if (is_over(event)) return true;
   }
 }
 
@@ -39,31 +41,49 @@ bool InFlight::keep(uint64_t key, uint32_t which, CUevent event, CUcontext conte
   return true;
 }
 
+void InFlight::wait_for(uint64_t key, CUevent event, uint32_t group) {
+  ErrnoGuard guard;
+  const bool waited = wait_for_end(event);
+  const Lock lock(mutex_);
+  Stream* const entry = streams_.find(key);
+  if (entry != nullptr) entry->length.ended(group, waited, now_us());
+}
+
 // The driver is called without the lock: cuEventRecord waits while the stream's queue is full.
-void InFlight::submitted(uint64_t key, CUstream stream, bool per_thread, int64_t until_us) {
-  CUevent event = nullptr, before = nullptr;
-  uint32_t which = 0;
+void InFlight::submitting(uint64_t key, CUstream stream, bool per_thread, bool overlaps,
+                          int64_t until_us) {
+  Stream found{};
   {
     const Lock lock(mutex_);
     Stream* const entry = find(key);
-    if (entry == nullptr || ++entry->submitted % kEach != 0) return;
-    which = entry->submitted / kEach % 2;
-    event = entry->event[which];
-    before = entry->event[1 - which];
+    if (entry == nullptr) return;
+    const uint32_t most = entry->length.most();
+    // Between short submissions that overlap, an event is seldom worth its delay.
+    const bool rarely = overlaps && most == GroupLength::kMost;
+    if (entry->submitted < (rarely ? most * kRarely : most)) {
+      ++entry->submitted;
+      return;
+    }
+    found = *entry;
+    entry->group[entry->next] = entry->submitted;
+    entry->submitted = 1;
+    entry->next = 1 - entry->next;
   }
   if (now_us() > until_us) return;
   const Outside outside = Outside::unless_captured(stream, per_thread);
   if (!outside) return;
+  CUevent event = found.event[found.next];
   if (event == nullptr) {
     if (GPUROTA_OWN(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return;
-    if (!keep(key, which, event, current_context())) {
+    if (!keep(key, found.next, event, current_context())) {
       GPUROTA_OWN(cuEventDestroy_v2)(event);
       return;
     }
   }
   const CUstream target = per_thread && stream == nullptr ? CU_STREAM_PER_THREAD : stream;
   if (GPUROTA_OWN(cuEventRecord)(outside, event, target) != CUDA_SUCCESS) return;
-  if (before != nullptr) wait_for(before);
+  const uint32_t before = 1 - found.next;
+  if (found.event[before] != nullptr) wait_for(key, found.event[before], found.group[before]);
 }
 
 void InFlight::forget_stream(uint64_t key) {

@@ -2,8 +2,8 @@
 // lease beside it is active. Work that is in flight cannot be taken back, so the interactive lease
 // waits for it.
 //
-// Of every eight submissions to a stream, the last is followed by an event, and the thread waits
-// for the event of the eight before: 8 to 16 submissions are in flight. The wait is short if
+// An event is put into each stream after every few submissions, and the thread waits for the event
+// before. So two such groups of submissions are in flight (group_length.h). The wait is short if
 // nothing ends: the work in flight may itself wait for something that this thread is about to do.
 // Nothing is added to a stream that captures.
 //
@@ -11,6 +11,7 @@
 #pragma once
 
 #include "abi/cuda_abi.h"
+#include "interposer/gate/group_length.h"
 #include "interposer/os/sys.h"
 #include "interposer/os/va_map.h"
 
@@ -20,13 +21,15 @@ namespace gpurota::interposer {
 
 class InFlight {
  public:
-  static constexpr uint32_t kEach = 8;
   static constexpr size_t kStreams = 128;  // the most that are bounded
   static constexpr int64_t kLongestWaitUs = 10'000;
+  static constexpr uint32_t kRarely = 4;
 
-  // After a submission. The stream's context is current. `key`: not 0, identifies the stream in
-  // this process. May wait, but not after `until_us` (now_us()).
-  void submitted(uint64_t key, CUstream stream, bool per_thread, int64_t until_us);
+  // Before a submission. The stream's context is current. `key`: not 0, identifies the stream in
+  // this process. `overlaps`: an event would keep this submission from beginning before the one
+  // before it has ended, so events come only after kRarely times as many, unless submissions are
+  // long. May wait, but not after `until_us` (now_us()).
+  void submitting(uint64_t key, CUstream stream, bool per_thread, bool overlaps, int64_t until_us);
   // The stream is destroyed.
   void forget_stream(uint64_t key);
   // The context was destroyed, and its events with it.
@@ -35,12 +38,16 @@ class InFlight {
  private:
   struct Stream {
     CUcontext context;
-    uint32_t submitted;
-    CUevent event[2];  // nullptr: not made yet
+    GroupLength length;
+    uint32_t submitted;  // since the last event
+    uint32_t next;       // of `event`: which is recorded next
+    CUevent event[2];    // nullptr: not made yet
+    uint32_t group[2];   // how many submissions came before each event
   };
 
   Stream* find(uint64_t key);  // nullptr: there is no place for it
   bool keep(uint64_t key, uint32_t which, CUevent event, CUcontext context);
+  void wait_for(uint64_t key, CUevent event, uint32_t group);
 
   Mutex mutex_;
   VaMap<Stream> streams_;  // by key

@@ -31,9 +31,28 @@ void hold_back(State& s, Holds& holds) {
   show(s, &gpurota_page_use::held_us, holds.held_us());
 }
 
+// Whether the stream and the legacy default stream wait for each other. The stream does not
+// capture.
+bool is_blocking(CUstream stream, bool per_thread) {
+  if (is_legacy_stream(stream, per_thread)) return true;
+  const Outside outside = Outside::unless_captured(stream, per_thread);
+  const CUstream asked = stream == nullptr ? CU_STREAM_PER_THREAD : stream;
+  unsigned int flags = CU_STREAM_NON_BLOCKING;
+  if (outside) GPUROTA_OWN(cuStreamGetFlags)(outside, asked, &flags);
+  return (flags & CU_STREAM_NON_BLOCKING) == 0;
+}
+
+void count_submission(State& s, CUstream stream, bool per_thread) {
+  if (is_capturing(stream, per_thread)) return;
+  Bursts& bursts = latency_of(s).bursts;
+  const bool begun = bursts.submit(s.bursts.own(), key_of_stream(stream, per_thread), coarse_us(),
+                                   [=] { return is_blocking(stream, per_thread); });
+  if (begun) show(s, &gpurota_page_use::bursts, bursts.bursts());
+}
+
 }  // namespace
 
-void before_submission(State& s, CUstream stream, bool per_thread) {
+void before_submission(State& s, CUstream stream, bool per_thread, bool overlaps) {
   const uint32_t roles = s.roles.load(std::memory_order_acquire);
   if ((roles & (kMarksBursts | kHoldsBack)) == 0) return;
   Latency& latency = latency_of(s);
@@ -43,26 +62,29 @@ void before_submission(State& s, CUstream stream, bool per_thread) {
     };
     const bool passes = latency.holds.passes(s.bursts.held_for.load(), word);
     if (!passes && !is_capturing(stream, per_thread)) hold_back(s, latency.holds);
+    latency.in_flight.submitting(key_of_stream(stream, per_thread), stream, per_thread, overlaps,
+                                 latency.holds.busy_us() + kActiveUs);
   }
-  if ((roles & kMarksBursts) != 0 && !is_capturing(stream, per_thread)) {
-    std::atomic<uint32_t>* word = s.bursts.own();
-    if (!latency.bursts.submit(word, key_of_stream(stream, per_thread))) return;
-    latency.bursts.refresh(word, now_us());
-    show(s, &gpurota_page_use::bursts, latency.bursts.bursts());
-  }
+  if ((roles & kMarksBursts) != 0) count_submission(s, stream, per_thread);
 }
 
 void after_submission(State& s, CUstream stream, bool per_thread) {
-  if ((s.roles.load(std::memory_order_relaxed) & kHoldsBack) == 0) return;
-  Latency& latency = latency_of(s);
-  latency.in_flight.submitted(key_of_stream(stream, per_thread), stream, per_thread,
-                              latency.holds.busy_us() + kActiveUs);
+  if ((s.roles.load(std::memory_order_relaxed) & kMarksBursts) == 0) return;
+  count_submission(s, stream, per_thread);
 }
 
 void note_event(State& s, CUevent event, CUstream stream, bool per_thread) {
   if (event == nullptr || is_capturing(stream, per_thread)) return;
   latency_of(s).bursts.record(reinterpret_cast<uintptr_t>(event),
                               key_of_stream(stream, per_thread));
+}
+
+void note_wait(State& s, CUevent event, CUstream stream, bool per_thread) {
+  StreamMark before{};
+  if (!mark_event(s, event, &before) || is_capturing(stream, per_thread)) return;
+  ErrnoGuard guard;
+  latency_of(s).bursts.join(key_of_stream(stream, per_thread), before,
+                            [=] { return is_blocking(stream, per_thread); });
 }
 
 StreamMark mark_stream(State& s, CUstream stream, bool per_thread) {
@@ -74,20 +96,20 @@ bool mark_event(State& s, CUevent event, StreamMark* out) {
          latency_of(s).bursts.find_event(reinterpret_cast<uintptr_t>(event), out);
 }
 
-Bursts::AllMarks mark_all_streams(State& s) {
+Bursts::AllMarks mark_streams(State& s, Bursts::Which which) {
   Bursts::AllMarks marks;
-  latency_of(s).bursts.mark_all(&marks);
+  latency_of(s).bursts.mark_all(which, &marks);
   return marks;
 }
 
 void note_end_of_all(State& s, const Bursts::AllMarks& marks) {
   ErrnoGuard guard;
-  latency_of(s).bursts.all_ended(s.bursts.own(), marks);
+  latency_of(s).bursts.all_ended(s.bursts.own(), marks, coarse_us());
 }
 
 void note_end(State& s, const StreamMark& mark) {
   ErrnoGuard guard;
-  latency_of(s).bursts.ended(s.bursts.own(), mark);
+  latency_of(s).bursts.ended(s.bursts.own(), mark, coarse_us());
 }
 
 void forget_stream_work(State& s, CUstream stream) {
@@ -95,7 +117,7 @@ void forget_stream_work(State& s, CUstream stream) {
   if (key <= kLastDefaultStream) return;
   if (s.bursts.memory.load() == nullptr) return;
   ErrnoGuard guard;
-  latency_of(s).bursts.forget(s.bursts.own(), key);
+  latency_of(s).bursts.forget(s.bursts.own(), key, coarse_us());
   latency_of(s).in_flight.forget_stream(key);
 }
 

@@ -7,6 +7,7 @@
 
 #include "abi/cuda_abi.h"
 #include "interposer/account/state.h"
+#include "interposer/driver/own_calls.h"
 #include "interposer/gate/bursts.h"
 #include "interposer/gate/holds.h"
 #include "interposer/gate/in_flight.h"
@@ -20,29 +21,44 @@ struct Latency {
 };
 
 // Around a submission to the stream. before_submission() may wait. A submission that is recorded
-// into a graph is left alone.
-void before_submission(State& s, CUstream stream, bool per_thread);
+// into a graph is left alone. `overlaps`: the submission may begin before the one before it has
+// ended (InFlight).
+void before_submission(State& s, CUstream stream, bool per_thread, bool overlaps);
 void after_submission(State& s, CUstream stream, bool per_thread);
 
 // An event was recorded in the stream.
 void note_event(State& s, CUevent event, CUstream stream, bool per_thread);
+// The stream was made to wait for the event.
+void note_wait(State& s, CUevent event, CUstream stream, bool per_thread);
 
 // Where the stream is now.
 StreamMark mark_stream(State& s, CUstream stream, bool per_thread);
 // Where the event's stream was when the event was recorded. False: not known.
 bool mark_event(State& s, CUevent event, StreamMark* out);
-// Where all streams are now. Streams of all contexts: a process of two GPUs counts as one.
-Bursts::AllMarks mark_all_streams(State& s);
+// Where these streams are now. Streams of all contexts: a process of two GPUs counts as one.
+Bursts::AllMarks mark_streams(State& s, Bursts::Which which);
 void note_end_of_all(State& s, const Bursts::AllMarks& marks);
 // The work up to the mark has ended.
 void note_end(State& s, const StreamMark& mark);
 
 inline bool marks_bursts() { return (roles() & kMarksBursts) != 0; }
 
-// Makes `call()`, whose success means that all work given to the stream before has ended.
+// Makes `call()`, whose success means that all work of these streams that was given before has
+// ended.
+template <typename Call>
+CUresult noting_end_of(Bursts::Which which, Call call) {
+  if (!marks_bursts()) return call();
+  const Bursts::AllMarks marks = mark_streams(state(), which);
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) note_end_of_all(state(), marks);
+  return result;
+}
+
+// The same for one stream. The legacy default stream waits for all streams that are blocking.
 template <typename Call>
 CUresult noting_end(CUstream stream, bool per_thread, Call call) {
   if (!marks_bursts()) return call();
+  if (is_legacy_stream(stream, per_thread)) return noting_end_of(Bursts::Which::kBlocking, call);
   const StreamMark mark = mark_stream(state(), stream, per_thread);
   const CUresult result = call();
   if (result == CUDA_SUCCESS) note_end(state(), mark);

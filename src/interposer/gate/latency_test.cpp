@@ -1,6 +1,7 @@
 // The decisions of latency classes: when a burst of work begins and ends, and when a submission of
 // another process is held back.
 #include "interposer/gate/bursts.h"
+#include "interposer/gate/group_length.h"
 #include "interposer/gate/holds.h"
 
 #include <gtest/gtest.h>
@@ -14,17 +15,36 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint64_t kA = 0x1000, kB = 0x2000, kEvent = 0x3000;
+constexpr uint64_t kA = 0x1000, kB = 0x2000, kC = 0x4000, kEvent = 0x3000;
 constexpr uint32_t kBudget = 800;
 constexpr int64_t kStart = 1'000'000;
 
 class BurstsTest : public testing::Test {
  protected:
   bool busy() const { return (word.load() & 1) != 0; }
-  void submit(uint64_t stream) { bursts->submit(&word, stream); }
-  void wait_for(uint64_t stream) { bursts->ended(&word, bursts->mark(stream)); }
+  // One of the two counts of a submission.
+  bool count(uint64_t stream) {
+    return bursts->submit(&word, stream, now, [&] { return blocking; });
+  }
+  void submit(uint64_t stream) {
+    count(stream);
+    count(stream);
+  }
+  void end(const StreamMark& mark) { bursts->ended(&word, mark, now); }
+  void wait_for(uint64_t stream) { end(bursts->mark(stream)); }
+  void wait_for_all(Bursts::Which which) {
+    Bursts::AllMarks marks;
+    bursts->mark_all(which, &marks);
+    bursts->all_ended(&word, marks, now);
+  }
+  // `stream` waits for the work that `other` has now.
+  void join(uint64_t stream, uint64_t other) {
+    bursts->join(stream, bursts->mark(other), [] { return false; });
+  }
 
   std::unique_ptr<Bursts> bursts{new Bursts()};
+  int64_t now = kStart;
+  bool blocking = false;  // the streams that are used for the first time
   std::atomic<uint32_t> word{0};
 };
 
@@ -52,8 +72,18 @@ TEST_F(BurstsTest, SubmissionAfterTheMarkIsNotEndedByIt) {
   submit(kA);
   const StreamMark mark = bursts->mark(kA);
   submit(kA);
-  bursts->ended(&word, mark);
+  end(mark);
   EXPECT_TRUE(busy());
+}
+
+TEST_F(BurstsTest, SubmissionUnderWayIsNotEndedByAMark) {
+  count(kA);
+  const StreamMark mark = bursts->mark(kA);
+  count(kA);
+  end(mark);
+  EXPECT_TRUE(busy());
+  wait_for(kA);
+  EXPECT_FALSE(busy());
 }
 
 TEST_F(BurstsTest, EventEndsTheWorkBeforeIt) {
@@ -61,10 +91,10 @@ TEST_F(BurstsTest, EventEndsTheWorkBeforeIt) {
   bursts->record(kEvent, kA);
   StreamMark mark{};
   ASSERT_TRUE(bursts->find_event(kEvent, &mark));
-  bursts->ended(&word, mark);
+  end(mark);
   EXPECT_FALSE(busy());
   submit(kA);
-  bursts->ended(&word, mark);  // the event was not recorded again
+  end(mark);  // the event was not recorded again
   EXPECT_TRUE(busy());
 }
 
@@ -76,15 +106,97 @@ TEST_F(BurstsTest, UnknownEventHasNoMark) {
 TEST_F(BurstsTest, WaitForTheContextEndsAllStreams) {
   submit(kA);
   submit(kB);
-  Bursts::AllMarks marks;
-  bursts->mark_all(&marks);
-  bursts->all_ended(&word, marks);
+  wait_for_all(Bursts::Which::kAll);
   EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, WaitForTheLegacyStreamEndsOnlyBlockingStreams) {
+  submit(kA);
+  blocking = true;
+  submit(kB);
+  wait_for_all(Bursts::Which::kBlocking);
+  EXPECT_TRUE(busy());
+  wait_for(kA);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, StreamThatWaitsForAnotherEndsItsWork) {
+  submit(kA);
+  join(kB, kA);
+  wait_for(kB);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, JoinCoversOnlyTheWorkBeforeTheEvent) {
+  submit(kA);
+  join(kB, kA);
+  submit(kA);
+  wait_for(kB);
+  EXPECT_TRUE(busy());
+}
+
+TEST_F(BurstsTest, JoinsAreFollowed) {
+  submit(kA);
+  join(kB, kA);
+  submit(kB);
+  join(kC, kB);
+  wait_for(kC);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, WorkBeforeTheJoinDoesNotEndTheOtherStream) {
+  submit(kB);
+  const StreamMark before = bursts->mark(kB);
+  submit(kA);
+  submit(kB);
+  join(kB, kA);
+  end(before);
+  EXPECT_TRUE(busy());
+  wait_for(kB);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, StreamInTheSamePlaceAsADestroyedOneHasNoneOfItsJoins) {
+  submit(kA);
+  submit(kB);
+  join(kB, kA);
+  bursts->forget(&word, kB, now);  // takes kA's work along
+  EXPECT_FALSE(busy());
+  submit(kA);
+  submit(kC);
+  wait_for(kC);
+  EXPECT_TRUE(busy());
+}
+
+TEST_F(BurstsTest, JoinsBeyondTheTableOnlyDelayTheEnd) {
+  for (uint64_t i = 1; i <= Bursts::kStreams - 2; ++i) {
+    submit(kA + 16 * i);
+    join(kA, kA + 16 * i);
+  }
+  submit(kA);
+  wait_for(kA);
+  EXPECT_TRUE(busy());
+  now += Bursts::kSilentUs;
+  wait_for(kA);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, StreamForWhichNobodyWaitsCountsOnlyForAWhile) {
+  submit(kA);
+  now += Bursts::kSilentUs - 1;
+  submit(kB);
+  wait_for(kB);
+  EXPECT_TRUE(busy());
+  now += 1;
+  wait_for(kB);
+  EXPECT_FALSE(busy());
+  submit(kA);
+  EXPECT_TRUE(busy());
 }
 
 TEST_F(BurstsTest, DestroyedStreamHasNoWork) {
   submit(kA);
-  bursts->forget(&word, kA);
+  bursts->forget(&word, kA, now);
   EXPECT_FALSE(busy());
   submit(kA);  // a new stream with the same handle
   EXPECT_TRUE(busy());
@@ -99,15 +211,40 @@ TEST_F(BurstsTest, StreamsBeyondTheTableShareItsLastEntry) {
   EXPECT_FALSE(busy());
 }
 
-TEST_F(BurstsTest, LongBurstGrowsTheWordWhileItSubmits) {
-  submit(kA);
+TEST_F(BurstsTest, LongBurstGrowsTheWordWhenItSubmitsOrWorkEnds) {
+  EXPECT_TRUE(count(kA));
+  count(kA);
   const uint32_t before = word.load();
-  bursts->refresh(&word, kStart);
-  bursts->refresh(&word, kStart + 1);
+  now += Bursts::kRefreshUs - 1;
+  submit(kA);
+  EXPECT_EQ(word.load(), before);
+  now += 1;
+  submit(kA);
   EXPECT_EQ(word.load(), before + 2);
-  bursts->refresh(&word, kStart + Bursts::kRefreshUs);
+  const StreamMark mark = bursts->mark(kA);
+  now += Bursts::kRefreshUs;
+  count(kB);
   EXPECT_EQ(word.load(), before + 4);
+  now += Bursts::kRefreshUs;
+  end(mark);
+  EXPECT_EQ(word.load(), before + 6);
   EXPECT_TRUE(busy());
+}
+
+TEST_F(BurstsTest, ThreadsThatUseTheSameStreamsLeaveNoBurst) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (uint64_t n = 0; n < 20'000; ++n) {
+        const uint64_t stream = (1 + n % 3) * 16;
+        submit(stream);
+        join((1 + (n + 1) % 3) * 16, stream);
+        wait_for(stream);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(busy());
 }
 
 TEST_F(BurstsTest, ThreadsThatSubmitAndWaitLeaveNoBurst) {
@@ -245,6 +382,35 @@ TEST_F(HoldsTest, HoldsOfSeveralThreadsCountOnce) {
   holds->end(kBudget, now);
   holds->end(kBudget, now);
   EXPECT_EQ(holds->held_us(), 2'000u + Holds::kLeastGapUs);
+}
+
+TEST(GroupLengthTest, GroupsAreAsLongAsTheTimeThatTheyTake) {
+  GroupLength length{};
+  EXPECT_EQ(length.most(), GroupLength::kMost);
+  int64_t now = kStart;
+  length.ended(8, true, now);
+  EXPECT_EQ(length.most(), GroupLength::kMost) << "nothing is known yet";
+  length.ended(8, true, now += 8 * 20);
+  EXPECT_EQ(length.most(), GroupLength::kMost);
+  length.ended(8, true, now += 8 * 100);
+  EXPECT_EQ(length.most(), 2u);
+  length.ended(2, true, now += 2 * 10'000);
+  EXPECT_EQ(length.most(), 1u);
+}
+
+TEST(GroupLengthTest, WorkThatHadEndedBeforeSomebodyWaitedMakesGroupsLonger) {
+  GroupLength length{};
+  int64_t now = kStart;
+  length.ended(8, true, now);
+  length.ended(8, true, now += 8'000);
+  EXPECT_EQ(length.most(), 1u);
+  int rounds = 0;
+  while (length.most() < GroupLength::kMost) {
+    length.ended(1, false, now += 5);
+    ASSERT_LT(++rounds, 10);
+  }
+  length.ended(8, true, now += 1'000'000);  // idle in between
+  EXPECT_EQ(length.most(), GroupLength::kMost) << "only one end was seen";
 }
 
 }  // namespace

@@ -16,18 +16,16 @@ CUresult noting_end_of_event(CUevent event, Call call) {
 }
 
 template <typename Call>
-CUresult noting_end_of_all(Call call) {
-  if (!marks_bursts()) return call();
-  const Bursts::AllMarks marks = mark_all_streams(state());
+CUresult noting_event(CUevent event, CUstream stream, bool per_thread, Call call) {
   const CUresult result = call();
-  if (result == CUDA_SUCCESS) note_end_of_all(state(), marks);
+  if (result == CUDA_SUCCESS && marks_bursts()) note_event(state(), event, stream, per_thread);
   return result;
 }
 
 template <typename Call>
-CUresult noting_event(CUevent event, CUstream stream, bool per_thread, Call call) {
+CUresult noting_wait(CUevent event, CUstream stream, bool per_thread, Call call) {
   const CUresult result = call();
-  if (result == CUDA_SUCCESS && marks_bursts()) note_event(state(), event, stream, per_thread);
+  if (result == CUDA_SUCCESS && marks_bursts()) note_wait(state(), event, stream, per_thread);
   return result;
 }
 
@@ -68,12 +66,12 @@ CUresult cuEventQuery(CUevent event) {
 
 CUresult cuCtxSynchronize() {
   GPUROTA_ENTER(cuCtxSynchronize);
-  return interposer::noting_end_of_all([=] { return real(); });
+  return interposer::noting_end_of(interposer::Bursts::Which::kAll, [=] { return real(); });
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   GPUROTA_ENTER(cuCtxSynchronize_v2, context);
-  return interposer::noting_end_of_all([=] { return real(context); });
+  return interposer::noting_end_of(interposer::Bursts::Which::kAll, [=] { return real(context); });
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -94,4 +92,14 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
 CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags) {
   GPUROTA_ENTER(cuEventRecordWithFlags_ptsz, event, stream, flags);
   return interposer::noting_event(event, stream, true, [=] { return real(event, stream, flags); });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  GPUROTA_ENTER(cuStreamWaitEvent, stream, event, flags);
+  return interposer::noting_wait(event, stream, false, [=] { return real(stream, event, flags); });
+}
+
+CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
+  GPUROTA_ENTER(cuStreamWaitEvent_ptsz, stream, event, flags);
+  return interposer::noting_wait(event, stream, true, [=] { return real(stream, event, flags); });
 }

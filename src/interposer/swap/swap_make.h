@@ -32,7 +32,7 @@ CUresult swap_make(int slot, uint64_t bytes, bool split, Make make, Refused refu
     bool passed = false;
     CUresult result = kNotLet;
     {
-      const GatePass pass(GateClass::kResidency, nullptr, false, false);
+      const GatePass pass(GateClass::kResidency, nullptr, false, GatePass::Kind::kImpatient);
       passed = !pass.refused();
       if (passed) result = make(room, &kept);
     }
