@@ -6,11 +6,13 @@
     tools/check_words.py --list FOLDER     prints what is counted in a folder as file:line: text
     tools/check_words.py --update          writes the counts of today
 
-Three kinds are counted:
+Four kinds are counted:
   sentences  a sentence that begins with a pronoun (It, They, This, That, What, Who, Whoever, Whose)
              and is no question
   names      an identifier with a word that the field has a standard word for
   columns    a line of code or of a comment that is longer than 100 columns
+  references in the folders of REFERENCES, a sentence with a word that refers to a noun (it, them,
+             both, the others, do so) and no such noun earlier in the same sentence
 """
 
 import functools
@@ -21,7 +23,7 @@ import sys
 
 sys.dont_write_bytecode = True
 TABLE = "tools/words.tsv"
-KINDS = ("sentences", "names", "columns")
+KINDS = ("sentences", "names", "columns", "references")
 COLUMNS = 100
 
 CODE = (".cpp", ".h", ".c", ".cu", ".in")
@@ -33,6 +35,46 @@ TEXTS = (".md", ".1", ".5", ".7", ".8")
 ROOTS = {"src": 3, "sim": 2, "tests": 2, "bench": 2, "demo": 1, "python": 1, "tools": 1, "docs": 2,
          "man": 1, "packaging": 1}
 PRONOUN = re.compile(r"(?:^|[.!?:] +)((?:It|They|This|That|What|Who|Whoever|Whose)\b[^.!?]*)")
+# The folders whose sentences must be understood without their neighbours.
+REFERENCES = ("docs/design/", "docs/operate/")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*(\"])")
+# Words that refer to one thing. "It is known that …" refers to what follows.
+TO_ONE = re.compile(
+    r"\b(?:it(?! (?:is|was|would be|will be|can be|takes) \w+ (?:that|to|whether)\b)"
+    r"|its|itself|(?:that|such a|this) one)\b", re.IGNORECASE)
+# Words that refer to several things. "Both A and B", "neither A nor B" and "those that …" do not.
+TO_SEVERAL = re.compile(
+    r"\b(?:them|they|their|themselves|both(?! (?:\S+ ){1,5}and\b)|neither(?! (?:\S+ ){1,9}nor\b)"
+    r"|the two(?= (?:of|are|have|do|can|may|must)\b|[,.;:)])|the (?:others|latter|former)"
+    r"|(?:the|each) other(?=[,.;:)])|of (?:these|those)(?=[,.;:)])|those(?=[,.;:)])"
+    r"|these(?= (?:are|were|have|do|can|may|must)\b|[,.;:)]))\b", re.IGNORECASE)
+# Words that refer to a statement or to an action.
+TO_STATEMENT = re.compile(
+    r"\b(?:(?:do|does|did|doing|done) so\b|(?:likewise|the same)(?=[,.;:)]|$))")
+# Words that name nothing.
+EMPTY = set("""a an the this that these those such same if when while until unless because as so
+    then and or but nor for of in on at to from by with without within before after since once where
+    whether than thus therefore also even only not no never always otherwise here there now still
+    yet too is are was were be been being has have had do does did can could may might must shall
+    should will would it its they them their he she his her we us our you your all any each every
+    some both either neither one ones other others another more most less least few many much none
+    what which who whose whom how why just very quite again already soon later first last next
+    instead however though although except about up down out over under between during through
+    against like unlike per via besides rather else likewise usually often sometimes""".split())
+# Words on -s that are no plural nouns, for the most part verbs.
+NO_PLURAL = set("""accepts access adds address affects afterwards answers applies asks basis becomes
+    begins belongs bus cancels carries changes checks chooses class closes compares contains
+    continues copies counts creates decides depends describes destroys discards drops ends enforces
+    evicts exceeds exists exits expects fails falls fills finds fits follows forks frees gets gives
+    goes grants happens helps holds ignores includes keeps kills knows leads learns leaves lets
+    lists loads looks makes maps marks matches means measures moves needs notices notifies opens
+    parses pass passes perhaps prints proceeds protects proves publishes puts queues raises reads
+    receives refers refuses rejects releases removes repeats replaces reports requires reserves
+    restores resumes retries returns runs saves says sees sends serves sets shows signals sleeps
+    starts status stays stops stores succeeds suspends switches takes tells tries updates uses
+    waits wakes wants watches works writes""".split())
+# Words that stand for several things, or join two.
+SEVERAL = set("two three four five six several people children nobody everybody and or".split())
 # One word of an identifier, or several that follow each other.
 NAMES = {"doorman", "look", "looks", "glimpse", "glimpses", "turnstile", "courier", "crowd",
          "repeats", "hearsay", "untold",
@@ -120,6 +162,47 @@ def sentences_of(name, text):
     return found
 
 
+def is_name(word):
+    return word.startswith("`") or word.lower() not in EMPTY
+
+
+def is_plural(word):
+    lower = word.lower()
+    return (word.startswith("`") or lower.isdigit() or lower in SEVERAL
+            or (lower.endswith("s") and not lower.endswith("ss")
+                and lower not in EMPTY | NO_PLURAL))
+
+
+def open_reference(sentence):
+    """The first word that refers to a noun that is not earlier in the sentence, or None. Whether
+    an earlier noun is the right one is not known: any noun will do."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", sentence).replace("*", "")
+    for pattern, is_noun, needed in ((TO_ONE, is_name, 1), (TO_SEVERAL, is_plural, 1),
+                                     (TO_STATEMENT, is_name, 2)):
+        for match in pattern.finditer(plain):
+            before = re.findall(r"`[^`]*`|[\w'-]+", plain[:match.start()])
+            if sum(map(is_noun, before)) < needed:
+                return match.group(0)
+    return None
+
+
+def references_of(name, text):
+    """(line, text) of each sentence of a document that needs its neighbour. Items that continue a
+    sentence, cells of tables, headings and titles of three words are not counted."""
+    if not name.startswith(REFERENCES) or not name.endswith(TEXTS):
+        return []
+    found = []
+    lines = text.split("\n")
+    for line, piece in paragraphs_of(text):
+        if lines[line - 1].lstrip()[:1] in ("|", "#"):
+            continue
+        for sentence in SENTENCE_END.split(piece):
+            word = open_reference(sentence)
+            if word and len(sentence.split()) > 3 and not sentence[0].islower():
+                found.append((line, "[%s] %s" % (word, sentence)))
+    return found
+
+
 @functools.lru_cache(maxsize=None)  # a name occurs many times
 def is_refused(identifier):
     words = " ".join(WORD.findall(identifier)).lower()
@@ -147,7 +230,8 @@ def columns_of(name, text):
             if len(line) > COLUMNS]
 
 
-FINDERS = {"sentences": sentences_of, "names": names_of, "columns": columns_of}
+FINDERS = {"sentences": sentences_of, "names": names_of, "columns": columns_of,
+           "references": references_of}
 
 
 def folder_of(path):

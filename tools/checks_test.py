@@ -880,39 +880,70 @@ class Wording(Tree):
         self.write("src/lease/a.h",
                    "// A lease. It ends\n// with its command. Whoever waits is served.\nint it = "
                    "0;\n")
-        self.assertEqual(self.count()["src/lease"], [2, 0, 0])
+        self.assertEqual(self.count()["src/lease"], [2, 0, 0, 0])
         self.write("src/lease/a.h", "int a = 0;  // This is what it is.\n")
-        self.assertEqual(self.count()["src/lease"], [1, 0, 0])
+        self.assertEqual(self.count()["src/lease"], [1, 0, 0, 0])
 
     def test_other_sentences_and_code_are_not(self):
         self.write("src/lease/a.h",
                    "// Ends the lease, and what it holds. Italian is fine.\nconst char* kText = "
                    "\"It is. It was.\";\n")
-        self.assertEqual(self.count()["src/lease"], [0, 0, 0])
+        self.assertEqual(self.count()["src/lease"], [0, 0, 0, 0])
 
     def test_documents_are_read_by_paragraph_item_and_cell(self):
         self.write("docs/a.md",
                    "A page\nThis is one line. They are two.\n\n- What it is here\n- What is "
                    "it?\n\n| x | What it is | It is one here |\n\n```\nIt is code.\n```\n")
-        self.assertEqual(self.count()["docs"], [3, 0, 0])
+        self.assertEqual(self.count()["docs"], [3, 0, 0, 0])
 
     def test_identifiers_are_counted_and_words_that_contain_them_are_not(self):
         self.write("src/sys/a.cpp",
                    "Doorman doorman_; void look_soon(); int desktop; int look_up; bool crowded;\n")
-        self.assertEqual(self.count()["src/sys"], [0, 3, 0])
+        self.assertEqual(self.count()["src/sys"], [0, 3, 0, 0])
 
     def test_long_lines_of_code_are_counted_and_those_of_documents_are_not(self):
         self.write("src/sys/a.cpp", "x" * 101 + "\n" + "x" * 100 + "\n")
         self.write("docs/a.md", "x" * 101 + "\n")
         self.assertEqual((self.count()["src/sys"][2], self.count()["docs"][2]), (1, 0))
 
+    def references(self, text, path="docs/design/a.md"):
+        return [found.split("[")[1].split("]")[0]
+                for _, found in check_words.references_of(path, text)]
+
+    def test_a_sentence_without_the_noun_that_it_refers_to_is_counted(self):
+        for text, word in (("The lease ends. If it waits, nothing moves.", "it"),
+                           ("The daemon reads them and answers.", "them"),
+                           ("In a container, neither leads to the lease.", "neither"),
+                           ("Both need the memory of the GPU.", "Both"),
+                           ("The first rows have the others.", None),
+                           ("Of the others, one gets the limit.", "the others"),
+                           ("The user did so or knows the reason.", "did so"),
+                           ("A list follows:\n\n- If it waits, the lease ends.", "it")):
+            self.assertEqual(self.references(text), [word] if word else [], text)
+
+    def test_a_sentence_with_the_noun_is_not(self):
+        for text in ("If the lease waits, it has no memory.", "`nvidia0` opens when it is free.",
+                     "Both the daemon and the library count.", "It is known that a lease waits.",
+                     "Neither the daemon nor the library waits.", "Programs end if both fail.",
+                     "The daemon and the library both count.", "Whether leases wait or not: both."):
+            self.assertEqual(self.references(text), [], text)
+
+    def test_items_that_continue_cells_headings_and_other_folders_are_not(self):
+        text = "## How it works there\n\n- what it has there\n\n| If it is there, wait |\n"
+        self.assertEqual(self.references(text), [])
+        self.assertEqual(self.references("So it has to wait.", "docs/dev/a.md"), [])
+        self.assertEqual(self.references("So it has to wait.", "docs/operate/a.md"), ["it"])
+        self.write("docs/operate/a.md", "So it has to wait.\n")
+        self.assertEqual(self.count()["docs/operate"], [0, 0, 0, 1])
+
     def test_a_count_may_not_rise_and_a_lower_one_is_to_be_kept(self):
-        self.assertEqual(check_words.compare({"src/a": [1, 2, 3]}, {"src/a": [1, 2, 3]}), [])
+        self.assertEqual(check_words.compare({"src/a": [1, 2, 3, 4]},
+                                             {"src/a": [1, 2, 3, 4]}), [])
         self.assertIn("2 sentences, 1 before",
-                      check_words.compare({"src/a": [2, 2, 3]}, {"src/a": [1, 2, 3]})[0])
+                      check_words.compare({"src/a": [2, 2, 3, 4]}, {"src/a": [1, 2, 3, 4]})[0])
         self.assertIn("--update",
-                      check_words.compare({"src/a": [1, 2, 2]}, {"src/a": [1, 2, 3]})[0])
-        self.assertIn("1 names, 0 before", check_words.compare({"src/new": [0, 1, 0]}, {})[0])
+                      check_words.compare({"src/a": [1, 2, 2, 4]}, {"src/a": [1, 2, 3, 4]})[0])
+        self.assertIn("1 names, 0 before", check_words.compare({"src/new": [0, 1, 0, 0]}, {})[0])
 
     def test_a_room_of_the_daemon_has_a_row_of_its_own(self):
         self.assertEqual(check_words.folder_of("src/daemon/leases/queue.cpp"), "src/daemon/leases")
