@@ -213,6 +213,7 @@ struct Config {
   // On a GPU without memory of its own (unified memory): the part of the machine's memory that
   // leases leave free.
   SizeSpec unified_reserve{{}, 10};
+  int interactive_percent = 80;  // share of time that interactive leases may take from others
   // Between two samples of a GPU that has leases. A sample costs about 20 µs of driver time
   // (measured).
   std::chrono::milliseconds watch_period{250};

@@ -404,6 +404,8 @@ TEST(Config, ShowsTheBaselineOfOneGpu) {
 }
 
 TEST(Config, ReadsTheReserveOfUnifiedMemory) {
+  EXPECT_EQ(parse("interactive_percent = 50\n", "f")->interactive_percent, 50);
+  EXPECT_THAT(error_of("interactive_percent = 96"), HasSubstr("0 to 95"));
   EXPECT_EQ(parse("", "f")->unified_reserve, (SizeSpec{Bytes(), 10}));
   EXPECT_EQ(parse("unified_reserve = \"12G\"\n", "f")->unified_reserve, (SizeSpec{gib(12), 0}));
 }

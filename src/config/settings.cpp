@@ -22,6 +22,7 @@ Settings fixed_settings(Config& config) {
       {"privacy", privacy(config.privacy)},
       {"enforcement", enforcement(config.enforcement)},
       {"unified_reserve", size(config.unified_reserve)},
+      {"interactive_percent", count(config.interactive_percent, 0, 95)},
       {"unreserved_threshold", bytes(config.unreserved_threshold)},
       {"watch_period", duration(config.watch_period, ms(10))},
       {"grace", duration(config.grace, ms(0))},

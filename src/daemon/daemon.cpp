@@ -326,6 +326,7 @@ Views::Parts Daemon::views_parts() {
           .availability = availability_,
           .grants = grants_,
           .tenants = tenants_.table(),
+          .latency = tenants_.latency(),
           .attribution = attribution_,
           .users = users_,
           .watch = watch_,
@@ -587,6 +588,7 @@ Result<proto::Reload::Reply> Daemon::reload() {
   booking_warnings_.on_config_change();
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));
+  tenants_.latency().refresh();
   on_rules_change();
   GPUROTA_TRY(automatic_.publish(places_.tenant_socket));
   log::info("the configuration has been read again", {{"changes", reply.changes->size()}});

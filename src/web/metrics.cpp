@@ -227,6 +227,15 @@ void add_per_lease(Text& text, const std::vector<proto::Lease>& leases) {
          [](const proto::LeaseGpu& share) { return share.used_bytes; });
   series("gpurota_lease_memory_limit_bytes", "The lease's limit; missing of a whole GPU.",
          [](const proto::LeaseGpu& share) { return share.limit_bytes; });
+  text.begin("gpurota_lease_held_back_seconds", "gauge",
+             "For how long one of the lease's programs, the one with the most, has held back work "
+             "for interactive leases; missing if none has.");
+  for (const proto::Lease& lease : leases) {
+    if (lease.held_seconds.value_or(0) == 0) continue;
+    text.add(fmt::format("lease=\"{}\",{},kind=\"{}\"", to_string(lease.lease_id),
+                         user_label(lease), to_string(lease.kind)),
+             *lease.held_seconds);
+  }
 }
 
 // The sums of one container on one GPU.

@@ -81,6 +81,12 @@ TEST(Metrics, NameUsersAndLeasesOnlyWhereTheSiteWantsIt) {
   const std::string first = "{lease=\"L1\",user=\"alice\",kind=\"run\",gpu=\"0\"} ";
   EXPECT_THAT(leases, HasSubstr("\ngpurota_lease_memory_used_bytes" + first + "2147483648\n"));
   EXPECT_THAT(leases, HasSubstr("\ngpurota_lease_memory_limit_bytes" + first + "8589934592\n"));
+  EXPECT_THAT(leases, Not(HasSubstr("\ngpurota_lease_held_back_seconds{")));
+  snapshot.status.leases[0].held_seconds = 12;
+  EXPECT_THAT(
+      metrics_text(snapshot, kNow, {.per_lease = true}),
+      HasSubstr(
+          "\ngpurota_lease_held_back_seconds{lease=\"L1\",user=\"alice\",kind=\"run\"} 12\n"));
   EXPECT_THAT(leases, Not(HasSubstr("limit_bytes{lease=\"L2\"")));
   EXPECT_THAT(leases, Not(HasSubstr("secret")));
 }

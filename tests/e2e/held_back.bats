@@ -50,6 +50,9 @@ worker_was_held() {
   in_background worker gpurota run --gpu-ids 0 --memory 1G -- "$E2E_LATENCY_PROGRAM" work 100000
   wait_until worker_was_held 1
   gpurota ps | grep -q 'has held back work for .* for interactive leases'
+  gpurota explain L2 | grep -q 'its programs hold back work while programs of L1 have work'
+  gpurota explain L2 | grep -q 'its programs have held back work for'
+  gpurota explain L1 | grep -q 'is interactive'
   gpurota ps --json | python3 -c '
 import json, sys
 processes = json.load(sys.stdin)["processes"]

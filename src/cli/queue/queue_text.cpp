@@ -110,6 +110,27 @@ std::string enforcement_lines(const proto::Lease& lease) {
   return text;
 }
 
+// Says for whom the programs of a lease hold back their work, and for how long they did.
+std::string latency_lines(const proto::Lease& lease) {
+  std::string text;
+  if (lease.latency == proto::LatencyClass::kInteractive) {
+    text +=
+        "  is interactive: other slices on its GPUs hold back work while its programs have work\n";
+  }
+  std::string whom;
+  for (const LeaseId other : lease.held_back_for.value_or(std::vector<LeaseId>())) {
+    whom += (whom.empty() ? "" : ", ") + to_string(other);
+  }
+  if (!whom.empty()) {
+    text += fmt::format("  its programs hold back work while programs of {} have work\n", whom);
+  }
+  if (const std::int64_t held = lease.held_seconds.value_or(0); held > 0) {
+    text += fmt::format("  its programs have held back work for {} so far\n",
+                        duration_text(std::chrono::seconds(held)));
+  }
+  return text;
+}
+
 std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Request>& requests,
                           WallTime now) {
   std::string text =
@@ -131,6 +152,7 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
                         clock_text(*lease.leaves, now));
   }
   text += enforcement_lines(lease);
+  text += latency_lines(lease);
   for (const proto::Request& request : requests) {
     const std::vector<std::string> planned = planned_names(request);
     const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const auto& gpu) {

@@ -157,6 +157,27 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   EXPECT_THAT(explain_text(*of_nobody, {request()}, 1000, kNow), HasSubstr("nothing"));
 }
 
+TEST(Explain, SaysForWhomWorkIsHeldBack) {
+  Explained what;
+  proto::Lease lease;
+  lease.lease_id = {3};
+  lease.user = "bob";
+  lease.since = kNow - 5min;
+  lease.gpus = {{.index = 1}};
+  lease.latency = proto::LatencyClass::kNormal;
+  lease.held_seconds = 0;
+  what.status.leases = {lease};
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow), Not(HasSubstr("work")));
+  what.status.leases[0].held_back_for = {LeaseId{1}, LeaseId{2}};
+  what.status.leases[0].held_seconds = 90;
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow),
+              HasSubstr("  its programs hold back work while programs of L1, L2 have work\n"
+                        "  its programs have held back work for 1 min 30 s so far\n"));
+  what.status.leases = {lease};
+  what.status.leases[0].latency = proto::LatencyClass::kInteractive;
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow), HasSubstr("  is interactive: other slices"));
+}
+
 TEST(Explain, SaysWhoEnforcesALimit) {
   Explained what;
   proto::Lease lease;

@@ -144,6 +144,9 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
                                         : proto::Share::kSlice;
   lease.priority = entry.lease.priority;
   lease.latency = shown_latency(entry.lease.latency);
+  if (const std::set<LeaseId> whom = parts_.latency.held_back_for(entry.lease.id); !whom.empty()) {
+    lease.held_back_for.emplace(whom.begin(), whom.end());
+  }
   if (entry.lease.quantum) lease.quantum_ms = entry.lease.quantum->count();
   if (entry.lease.warning.is_set()) {
     lease.warn_seconds = static_cast<int>(entry.lease.warning.before.count());
@@ -170,6 +173,8 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   if (std::string group = parts_.driver_limits.others_group(entry); !group.empty()) {
     lease.limited_group = std::move(group);
   }
+  lease.held_seconds =
+      std::chrono::floor<std::chrono::seconds>(parts_.latency.held(entry.lease.id)).count();
   if (!entry.lease.name.empty()) lease.name = entry.lease.name;
   if (entry.lease.kind == LeaseKind::kPod) lease.allocation = entry.ticket;
   if (entry.main) lease.pid = entry.main->pid();

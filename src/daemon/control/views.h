@@ -36,6 +36,7 @@ class Views {
     const Availability& availability;
     const lease::GrantBook& grants;
     const TenantTable& tenants;
+    const LatencyPages& latency;
     Attribution& attribution;
     const Users& users;
     const WatchKeeper& watch;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace gpurota::daemon {
 namespace {
@@ -111,7 +112,7 @@ void LatencyPages::begin_holds(TenantId id, Marker& marker, const std::set<Tenan
     if (marker.readers.contains(reader) || read[reader] >= GPUROTA_MOST_HOLDS) continue;
     auto hold = make_message<gpurota_msg_hold>(GPUROTA_MSG_HOLD, 0);
     hold.tenant = id.value;
-    hold.budget = kBudget;
+    hold.budget = told_budget_;
     const std::array fds{marker.to_read.get()};
     if (!send_message(table_.find(reader)->event.get(), hold, fds)) {
       unsent_ = true;
@@ -126,6 +127,10 @@ void LatencyPages::refresh() {
   unsent_ = false;
   if (interactive_.empty() && markers_.empty()) return;
   const Holders beside = holders();
+  const auto budget = static_cast<std::uint32_t>(config_.interactive_percent) * 10;
+  if (std::exchange(told_budget_, budget) != budget) {
+    for (auto& [id, marker] : markers_) end_holds(id, marker, {});
+  }
   std::map<TenantId, std::size_t> read;
   for (auto& [id, marker] : markers_) {
     end_holds(id, marker, wanted(id, beside));
@@ -182,6 +187,15 @@ std::set<LeaseId> LatencyPages::held_back_for(LeaseId lease) const {
     if (reads && tenant) found.insert(tenant->lease);
   }
   return found;
+}
+
+// The library reports the time in its first slot.
+std::chrono::microseconds LatencyPages::held(LeaseId lease) const {
+  std::chrono::microseconds longest{};
+  for (const auto& [id, tenant] : table_.of_lease(lease)) {
+    if (!tenant->dead) longest = std::max(longest, read_use(tenant->shared(), 0).held);
+  }
+  return longest;
 }
 
 }  // namespace gpurota::daemon

@@ -6,10 +6,12 @@
 // use, because processes that work together must be held back together.
 #pragma once
 
+#include "config/config.h"
 #include "daemon/leases/lease_entry.h"
 #include "daemon/tenants/tenant_table.h"
 #include "sys/shared_page.h"
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,17 +21,14 @@ namespace gpurota::daemon {
 
 class LatencyPages {
  public:
-  // The part of the time, in thousandths, for which work may be held back: what is left is never
-  // taken by interactive leases.
-  static constexpr std::uint32_t kBudget = 800;
-
-  LatencyPages(const TenantTable& table, UserBudgets& budgets) : table_(table), budgets_(budgets) {}
+  LatencyPages(const config::Config& config, const TenantTable& table, UserBudgets& budgets)
+      : config_(config), table_(table), budgets_(budgets) {}
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
   // A tenant of this lease can be sent messages from now on.
   void on_connected(const LeaseEntry& entry);
-  // Tells each tenant what has changed for it. Call also when a connection has ended or a tenant is
-  // erased.
+  // Tells each tenant what has changed for it. Call also when a connection has ended, a tenant is
+  // erased, or the configuration has changed.
   void refresh();
   // Sends again what a tenant has not taken because its socket was full.
   void retry();
@@ -37,6 +36,9 @@ class LatencyPages {
   void on_marked(const Tenant& tenant, const gpurota_msg_marked& message);
   // The interactive leases for which processes of this lease hold back work.
   std::set<LeaseId> held_back_for(LeaseId lease) const;
+  // For how long they have held back work, by the report of the process with the most. Processes
+  // that have ended do not count.
+  std::chrono::microseconds held(LeaseId lease) const;
 
  private:
   // A tenant that marks its bursts. Without a page, and nothing to read, it could not be given one.
@@ -59,8 +61,10 @@ class LatencyPages {
   void begin_holds(TenantId id, Marker& marker, const std::set<TenantId>& wanted,
                    std::map<TenantId, std::size_t>& read);
 
+  const config::Config& config_;
   const TenantTable& table_;
   UserBudgets& budgets_;
+  std::uint32_t told_budget_ = 0;         // the budget in the newest HOLD
   std::map<LeaseId, uid_t> interactive_;  // slices, and their users
   std::map<TenantId, Marker> markers_;
   std::uint32_t last_seq_ = 0;

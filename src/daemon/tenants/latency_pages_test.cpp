@@ -27,6 +27,7 @@ struct Message {
   std::uint32_t seq = 0;
   std::uint32_t on = 0;      // of MARK
   std::uint64_t tenant = 0;  // of HOLD and HOLD_END
+  std::uint32_t budget = 0;  // of HOLD
   Fd page;
 };
 
@@ -53,6 +54,9 @@ class LatencyPagesTest : public ::testing::Test {
     tenant->slots = std::move(gpus);
     tenant->process.id = processes.id_of(processes.spawn());
     tenant->has_latency_classes = true;
+    auto page = sys::SharedPage::make();
+    EXPECT_TRUE(page);
+    tenant->page.emplace(std::move(*page));
     auto ends = ipc::make_socket_pair(SOCK_SEQPACKET);
     tenant->event = std::move(ends->first);
     Library library{nullptr, std::move(ends->second), std::make_unique<TenantSession>()};
@@ -80,6 +84,11 @@ class LatencyPagesTest : public ::testing::Test {
       gpurota_msg_hold_end end;
       std::memcpy(&end, buffer.data(), sizeof end);
       message.tenant = end.tenant;
+      if (header.type == GPUROTA_MSG_HOLD) {
+        gpurota_msg_hold hold;
+        std::memcpy(&hold, buffer.data(), sizeof hold);
+        message.budget = hold.budget;
+      }
     }
     if (!received->fds.empty()) message.page = std::move(received->fds[0]);
     return message;
@@ -134,7 +143,7 @@ class LatencyPagesTest : public ::testing::Test {
   config::Config config;
   UserBudgets budgets{{config, 800, 0, [](uid_t) { return false; }, {}}};
   TenantTable table;
-  LatencyPages pages{table, budgets};
+  LatencyPages pages{config, table, budgets};
 };
 
 TEST_F(LatencyPagesTest, ProcessAloneOnItsGpuGetsNoPage) {
@@ -213,6 +222,30 @@ TEST_F(LatencyPagesTest, MessageThatASocketCouldNotTakeIsSentAgain) {
   drain(training);
   pages.retry();
   expect_hold(training, server);
+}
+
+TEST_F(LatencyPagesTest, NewBudgetIsSentToEveryReader) {
+  lease(kServer, kServersUser, LatencyClass::kInteractive);
+  const Library server = connect(kServer), training = connect(kTraining);
+  take_mark(server);
+  Message hold = next(training);
+  EXPECT_EQ(hold.budget, 800u);
+  config.interactive_percent = 25;
+  pages.refresh();
+  expect_end(training, server.tenant->id.value);
+  hold = next(training);
+  EXPECT_EQ(hold.type, std::uint32_t{GPUROTA_MSG_HOLD});
+  EXPECT_EQ(hold.budget, 250u);
+  pages.refresh();
+  EXPECT_EQ(next(training).type, 0u);
+}
+
+TEST_F(LatencyPagesTest, LeaseHasHeldBackWorkForAsLongAsItsProcessWithTheMost) {
+  const Library a = connect(kTraining), b = connect(kTraining);
+  EXPECT_EQ(pages.held(kTraining).count(), 0);
+  a.tenant->shared().use[0].held_us = 2'000'000;
+  b.tenant->shared().use[0].held_us = 3'000'000;
+  EXPECT_EQ(pages.held(kTraining).count(), 3'000'000);
 }
 
 TEST_F(LatencyPagesTest, ProcessReadsNoMorePagesThanItHasPlacesFor) {

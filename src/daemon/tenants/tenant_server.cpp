@@ -63,7 +63,7 @@ TenantServer::TenantServer(Parts parts)
                    .swap = parts_.swap,
                    .attribution = parts_.attribution,
                    .table = table_}),
-      latency_(table_, parts_.budgets) {}
+      latency_(parts_.config, table_, parts_.budgets) {}
 
 bool TenantServer::on_call(TenantSession& session, const TenantMessage& message) {
   if (const auto* greeting = std::get_if<gpurota_msg_hello>(&message)) {

@@ -50,6 +50,7 @@ class TenantServer final {
     return sessions_.listen(path, options);
   }
   const TenantTable& table() const { return table_; }
+  LatencyPages& latency() { return latency_; }
 
   // A lease has changed or is gone: updates the pages and the connections.
   void on_lease_change(const LeaseEntry& entry, bool gone);
