@@ -200,7 +200,7 @@ std::string DriverLimits::why_no_kind(LeaseKind kind) const {
 
 // Kubelet makes the group before it has the pod's claims prepared.
 std::string DriverLimits::why_no_pod(const LeaseEntry& entry) const {
-  return chooser_.pod_group(entry.pod_uid).empty()
+  return chooser_.pod_group(entry).empty()
              ? "its pod has no control group of cgroup v2 where kubelet makes them"
              : "";
 }

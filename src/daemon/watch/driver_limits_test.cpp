@@ -91,7 +91,8 @@ class DriverLimitsTest : public FakeWorldTest {
   const LeaseEntry& entry(LeaseId id) { return *world.tables.find(id); }
 
   const std::string kContainer = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
-  const std::string kPod = "/kubepods/burstable/pod1b-2";
+  const std::string kPod =
+      std::string(testing::FakeControlGroups::kRoot) + "/kubepods/burstable/pod1b-2";
   MemoryStore store;
   lease::GrantBook grants;
   std::shared_ptr<FakeGpuProbe> probe = std::make_shared<FakeGpuProbe>();
