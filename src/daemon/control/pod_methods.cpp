@@ -88,10 +88,10 @@ Outcome PodMethods::on(const Caller& caller, const proto::AcquireForPod& call) {
     return refused({Code::kInvalid, 0, "another pod has that token: choose one at random"});
   }
   Outcome outcome = queue_.place(caller, *request);
-  const auto placed = find_made(caller, *request);
   // Without a lease the call was refused, or waits for fillers.
-  if (!placed || !*placed) return outcome;
-  return when_limited((*placed)->lease.id, std::move(outcome));
+  if (!outcome.made) return outcome;
+  const LeaseId id = *outcome.made;
+  return when_limited(id, std::move(outcome));
 }
 
 Outcome PodMethods::when_limited(LeaseId lease, Outcome outcome) {
