@@ -30,6 +30,14 @@ TEST_F(PodGroups, AreFoundAsBothOfKubeletsDriversMakeThem) {
   EXPECT_EQ(read_pod_groups(dir_.path()).value(), (Uids{"1b4e-7", "2c-8", "3d-9", "4e-1"}));
 }
 
+TEST_F(PodGroups, AreFoundBelowACgroupRoot) {
+  add("kubepods");
+  add("kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1b4e_7.slice");
+  add("site/kube/kubepods/besteffort/pod2c-8");
+  add("system.slice/docker-" + std::string(64, 'a') + ".scope/kubepods/pod3d-9");
+  EXPECT_EQ(read_pod_groups(dir_.path()).value(), (Uids{"1b4e-7", "2c-8"}));
+}
+
 TEST_F(PodGroups, AreFoundInAnyCgroupTree) {
   add("memory/kubepods/poda-1");
   add("systemd/kubepods/podb-2");

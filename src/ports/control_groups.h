@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -16,10 +17,19 @@ namespace gpurota::ports {
 
 constexpr const char* kCgroupPrefix = "gpurota-";
 
+// The step of a search at a group, by the group's name.
+enum class GroupStep {
+  kFound,  // an answer of the search, which does not look below it
+  kEnter,
+  kSkip,
+};
+
 class ControlGroups {
  public:
   virtual ~ControlGroups() = default;
 
+  // The highest group that is visible, absolute; empty: there is no cgroup v2.
+  virtual std::string root() = 0;
   // The group of a process, absolute, or empty.
   virtual std::string of(pid_t pid) = 0;
   // Whether only root can have made this group. Below the group that systemd leaves to each user,
@@ -44,9 +54,14 @@ class ControlGroups {
   // Files that are open stay open. The fence lasts as long as the group, also without the daemon.
   // Errors as of sys::set_device_program(); kGone: the group is gone.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;
-  // The first of these groups that exists, absolute; empty: none does. `paths`: in the tree of
-  // cgroup v2, without its mount.
-  virtual std::string find(const std::vector<std::string>& paths) = 0;
+  // The first of these groups that exists and that only root, or the daemon's user, can have made;
+  // empty: there is none. `groups`: absolute.
+  virtual std::string find(const std::vector<std::string>& groups) = 0;
+  // The groups below `group` that `step` finds, the highest first. Looks only into groups to which
+  // nobody but root and the daemon's user can write. The work is limited: in a tree with very many
+  // groups those far below are not found.
+  virtual std::vector<std::string> search(
+      const std::string& group, const std::function<GroupStep(std::string_view name)>& step) = 0;
   // The processes in the group and in those below it; none if the group is gone.
   virtual Result<std::vector<pid_t>> members(const std::string& group) = 0;
   // Kills everything in the group with cgroup.kill (or one by one before Linux 5.14).

@@ -80,6 +80,9 @@ struct StoredLease {
   bool warned = false;
   bool needs_driver_limit = false;  // the site required the driver's limit when it was made
   std::string pod_uid{};            // of the only pod that uses it; empty: not known, or none
+  // The control group of the container that the kubelet of this pod runs in; empty: none, or not
+  // known.
+  std::string kubelet_container{};
   LatencyClass latency = LatencyClass::kNormal;
   bool operator==(const StoredLease&) const = default;
 };

@@ -324,6 +324,10 @@ ALTER TABLE lease ADD COLUMN pod_uid TEXT NOT NULL DEFAULT '';  -- of the only p
 ALTER TABLE lease ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';  -- or interactive
 ALTER TABLE request ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';
 )sql",
+    R"sql(
+-- the control group of the container that the kubelet of its pod runs in
+ALTER TABLE lease ADD COLUMN kubelet_container BLOB NOT NULL DEFAULT x'';
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -46,6 +46,7 @@ StoredLease make_lease(std::uint64_t id) {
   lease.warned = true;
   lease.needs_driver_limit = true;
   lease.pod_uid = "1b4e-7";
+  lease.kubelet_container = "/docker/a\xff";
   lease.latency = LatencyClass::kInteractive;
   return lease;
 }

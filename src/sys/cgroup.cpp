@@ -2,7 +2,6 @@
 
 #include "base/directory.h"
 #include "base/fd.h"
-#include "ports/control_groups.h"
 #include "sys/proc_files.h"
 
 #include <fmt/core.h>
@@ -64,6 +63,12 @@ Result<void> check_ours(const std::string& directory) {
   return {};
 }
 
+// Whether there may be groups in this one: the kernel counts them as links of the folder.
+bool has_groups(const std::string& group) {
+  struct stat info {};
+  return ::lstat(group.c_str(), &info) == 0 && info.st_nlink != 2;
+}
+
 int write_to(const std::string& path, const std::string& text) {
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd || ::write(fd.get(), text.data(), text.size()) < 0) return errno;
@@ -119,6 +124,33 @@ bool is_made_by_root(const std::string& group) {
   const std::size_t slash = group.rfind('/');
   if (slash == group.npos || goes_up(group)) return false;
   return check_directory(slash == 0 ? "/" : group.substr(0, slash), 0).has_value();
+}
+
+bool is_closed(const std::string& group) {
+  const std::string& folder = group.empty() ? "/" : group;
+  return !goes_up(folder) && (check_directory(folder, 0) || check_directory(folder, ::geteuid()));
+}
+
+std::vector<std::string> search_cgroups(
+    const std::string& group, const std::function<ports::GroupStep(std::string_view name)>& step) {
+  std::vector<std::string> found, entered{group};
+  std::size_t names = 0;
+  for (std::size_t i = 0; i < entered.size() && i < kMostGroupsSearched; ++i) {
+    if (!is_closed(entered[i])) continue;
+    std::error_code error;
+    std::filesystem::directory_iterator at(entered[i], error);
+    for (const std::filesystem::directory_iterator end; !error && at != end; at.increment(error)) {
+      std::error_code ignored;
+      if (!std::filesystem::is_directory(at->symlink_status(ignored))) continue;
+      if (++names > kMostNamesSearched) return found;
+      const ports::GroupStep next = step(at->path().filename().native());
+      if (next == ports::GroupStep::kFound) found.push_back(at->path().native());
+      if (next == ports::GroupStep::kEnter && has_groups(at->path().native())) {
+        entered.push_back(at->path().native());
+      }
+    }
+  }
+  return found;
 }
 
 Result<std::string> make_cgroup(const std::string& parent, const std::string& name) {

@@ -7,7 +7,10 @@
 #pragma once
 
 #include "base/result.h"
+#include "ports/control_groups.h"
 
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +36,15 @@ std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgr
 // Like ports::ControlGroups::is_made_by_root(): true if only root may write to the folder of the
 // group. Any thread.
 bool is_made_by_root(const std::string& group);
+
+// Whether only root and this process's user can make groups in this one. Any thread.
+bool is_closed(const std::string& group);
+
+// As ports::ControlGroups::search(). Reads this many groups at most, and this many names.
+constexpr std::size_t kMostGroupsSearched = 256;
+constexpr std::size_t kMostNamesSearched = 8192;
+std::vector<std::string> search_cgroups(
+    const std::string& group, const std::function<ports::GroupStep(std::string_view name)>& step);
 
 // Makes `parent`/`name`. kUnavailable, with the system's reason, if the tree is read-only or not
 // ours to change; kLimit if the group exists and has processes.

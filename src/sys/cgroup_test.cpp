@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <sys/stat.h>
@@ -40,18 +41,61 @@ TEST(CgroupMount, IsAbsentOnVersion1AndInMalformedText) {
   EXPECT_FALSE(parse_cgroup_mount("1 2 3 / /x rw - tmpfs cgroup2 rw\n"));
 }
 
-TEST(SystemControlGroups, FindsTheFirstGroupThatExistsBelowTheMount) {
+ports::GroupStep step_to_pods(std::string_view name) {
+  if (name.starts_with("kubepods")) return ports::GroupStep::kFound;
+  return name == "box" ? ports::GroupStep::kSkip : ports::GroupStep::kEnter;
+}
+
+TEST(SystemControlGroups, FindsTheFirstGroupThatExistsAndThatNobodyElseCanHaveMade) {
   const testing::TempDir tree;
   std::filesystem::create_directories(tree.file("kubepods/burstable/pod1"));
+  std::filesystem::create_directories(tree.file("open/pod1"));
+  ASSERT_EQ(::chmod(tree.file("open").c_str(), 0777), 0);
   const auto loop = SdEventLoop::make();
   ASSERT_TRUE(loop);
   SystemControlGroups groups(**loop);
-  EXPECT_EQ(groups.find({"kubepods/burstable/pod1"}), "") << "nothing is mounted";
+  EXPECT_EQ(groups.root(), "") << "nothing is mounted";
   groups.set_mount(CgroupMount{tree.path(), "/"});
-  EXPECT_EQ(groups.find({"kubepods/pod1", "kubepods/burstable/pod1", "kubepods"}),
-            tree.file("kubepods/burstable/pod1"));
-  EXPECT_EQ(groups.find({"kubepods/pod1"}), "");
+  EXPECT_EQ(groups.root(), tree.path());
+  const std::string pod = tree.file("kubepods/burstable/pod1");
+  EXPECT_EQ(groups.find({tree.file("kubepods/pod1"), pod, tree.file("kubepods")}), pod);
+  EXPECT_EQ(groups.find({tree.file("kubepods/pod1")}), "");
+  EXPECT_EQ(groups.find({tree.file("open/pod1")}), "") << "everybody can write there";
+  EXPECT_EQ(groups.find({tree.file("kubepods/../kubepods/burstable/pod1")}), "");
   EXPECT_EQ(groups.find({}), "");
+}
+
+TEST(SystemControlGroups, ASearchEntersWhatOnlyRootCanWrite) {
+  const testing::TempDir tree;
+  for (const char* path : {"a/b/kubepods/pod1/kubepods", "a.slice/a-b.slice/kubepods.slice",
+                           "kubepods", "box/kubepods", "open/kubepods", "closed/open/kubepods"}) {
+    std::filesystem::create_directories(tree.file(path));
+  }
+  std::filesystem::create_directory_symlink(tree.file("a"), tree.file("link"));
+  testing::write_file(tree.file("a/kubepods.file"), "");
+  for (const char* path : {"open", "closed/open"}) {
+    ASSERT_EQ(::chmod(tree.file(path).c_str(), 0777), 0);
+  }
+  auto found = search_cgroups(tree.path(), step_to_pods);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found.front(), tree.file("kubepods")) << "the highest comes first";
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, (std::vector<std::string>{tree.file("a.slice/a-b.slice/kubepods.slice"),
+                                             tree.file("a/b/kubepods"), tree.file("kubepods")}));
+  EXPECT_TRUE(search_cgroups(tree.file("open"), step_to_pods).empty());
+  EXPECT_TRUE(search_cgroups(tree.file("none"), step_to_pods).empty());
+  EXPECT_TRUE(search_cgroups("", step_to_pods).empty());
+}
+
+TEST(SystemControlGroups, ASearchReadsALimitedNumberOfGroups) {
+  const testing::TempDir tree;
+  for (std::size_t i = 0; i < kMostGroupsSearched; ++i) {
+    std::filesystem::create_directories(tree.file("wide/" + std::to_string(i) + "/x"));
+  }
+  std::filesystem::create_directories(tree.file("wide/0/x/kubepods"));
+  std::filesystem::create_directories(tree.file("high/kubepods"));
+  EXPECT_EQ(search_cgroups(tree.path(), step_to_pods),
+            std::vector<std::string>{tree.file("high/kubepods")});
 }
 
 TEST(CgroupDirectory, IsBelowTheMount) {

@@ -55,13 +55,18 @@ Result<void> SystemControlGroups::fence(const std::string& group, const DeviceFe
   return set_device_program(group, fences);
 }
 
-std::string SystemControlGroups::find(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    std::string group = mount_ ? fmt::format("{}/{}", mount_->point, path) : "";
+std::string SystemControlGroups::find(const std::vector<std::string>& groups) {
+  for (const std::string& group : groups) {
     struct stat info {};
-    if (mount_ && ::stat(group.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return group;
+    const bool exists = ::lstat(group.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+    if (exists && is_closed(group.substr(0, group.rfind('/')))) return group;
   }
   return "";
+}
+
+std::vector<std::string> SystemControlGroups::search(
+    const std::string& group, const std::function<ports::GroupStep(std::string_view name)>& step) {
+  return search_cgroups(group, step);
 }
 
 Result<std::vector<pid_t>> SystemControlGroups::members(const std::string& group) {

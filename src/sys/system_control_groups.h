@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,13 +27,17 @@ class SystemControlGroups final : public ports::ControlGroups {
   // group.
   void set_mount(std::optional<CgroupMount> mount) { mount_ = std::move(mount); }
 
+  std::string root() override { return mount_ ? mount_->point : ""; }
   std::string of(pid_t pid) override;
   bool is_made_by_root(const std::string& group) override;
   Result<std::string> make_below(pid_t pid, const std::string& name) override;
   void enter(const std::string& group, pid_t pid,
              std::function<void(const Result<void>&)> done) override;
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
-  std::string find(const std::vector<std::string>& paths) override;
+  std::string find(const std::vector<std::string>& groups) override;
+  std::vector<std::string> search(
+      const std::string& group,
+      const std::function<ports::GroupStep(std::string_view name)>& step) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
   Result<void> kill(const std::string& group) override;
   void remove(const std::string& group, std::function<void(const Result<void>&)> done) override;

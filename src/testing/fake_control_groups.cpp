@@ -7,15 +7,9 @@
 #include <utility>
 
 namespace gpurota::testing {
-namespace {
-
-constexpr const char* kRootGroup = "/sys/fs/cgroup/fake";
-
-}  // namespace
-
 void FakeControlGroups::put(pid_t pid, const std::string& group, pid_t parent) {
   std::string chosen = group.empty() ? of(parent) : group;
-  if (chosen.empty()) chosen = kRootGroup;
+  if (chosen.empty()) chosen = kRoot;
   groups_.insert(chosen);
   of_process_[pid] = std::move(chosen);
 }
@@ -74,11 +68,31 @@ Result<void> FakeControlGroups::fence(const std::string& group, const DeviceFenc
   return {};
 }
 
-std::string FakeControlGroups::find(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    if (exists("/" + path)) return "/" + path;
+std::string FakeControlGroups::find(const std::vector<std::string>& groups) {
+  const auto found = std::find_if(groups.begin(), groups.end(), [this](const std::string& group) {
+    return exists(group) && is_made_by_root(group);
+  });
+  return found == groups.end() ? "" : *found;
+}
+
+std::vector<std::string> FakeControlGroups::search(
+    const std::string& group, const std::function<ports::GroupStep(std::string_view name)>& step) {
+  ++searches;
+  std::vector<std::string> found;
+  for (const std::string& each : groups_) {
+    if (each == group || !ports::is_in_cgroup(each, group)) continue;
+    auto next = ports::GroupStep::kEnter;
+    for (std::size_t begin = group.size() + 1, end = 0;
+         next == ports::GroupStep::kEnter && end < each.size(); begin = end + 1) {
+      end = std::min(each.find('/', begin), each.size());
+      const std::string path = each.substr(0, end);
+      if (!is_made_by_root(path)) break;
+      next = step(std::string_view(each).substr(begin, end - begin));
+      const bool is_new = std::find(found.begin(), found.end(), path) == found.end();
+      if (next == ports::GroupStep::kFound && is_new) found.push_back(path);
+    }
   }
-  return "";
+  return found;
 }
 
 Result<std::vector<pid_t>> FakeControlGroups::members(const std::string& group) {

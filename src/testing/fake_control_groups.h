@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace gpurota::testing {
 
 class FakeControlGroups final : public ports::ControlGroups {
  public:
+  static constexpr const char* kRoot = "/sys/fs/cgroup/fake";
+
   // `kill_process` sends SIGKILL to a living process.
   explicit FakeControlGroups(std::function<void(pid_t)> kill_process)
       : kill_process_(std::move(kill_process)) {}
@@ -43,15 +46,20 @@ class FakeControlGroups final : public ports::ControlGroups {
   void set_short(bool is_short) { is_short_ = is_short; }
   // Empty: the group has no fences.
   DeviceFences fences_of(const std::string& group) const;
+  int searches = 0;  // the calls of search()
   bool exists(const std::string& group) const { return groups_.count(group) > 0; }
 
+  std::string root() override { return kRoot; }
   std::string of(pid_t pid) override;
   bool is_made_by_root(const std::string& group) override;
   Result<std::string> make_below(pid_t pid, const std::string& name) override;
   void enter(const std::string& group, pid_t pid,
              std::function<void(const Result<void>&)> done) override;
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
-  std::string find(const std::vector<std::string>& paths) override;
+  std::string find(const std::vector<std::string>& groups) override;
+  std::vector<std::string> search(
+      const std::string& group,
+      const std::function<ports::GroupStep(std::string_view name)>& step) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
   Result<void> kill(const std::string& group) override;
   void remove(const std::string& group, std::function<void(const Result<void>&)> done) override;

@@ -12,6 +12,8 @@ namespace {
 using Text = std::string_view;
 
 constexpr std::size_t kIdLength = 64;
+constexpr Text kKubelets = "kubepods";
+constexpr Text kSlice = ".slice";
 
 constexpr Text kHex = "0123456789abcdef";
 constexpr Text kNameSigns = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -43,18 +45,31 @@ std::optional<Container> of_lxc(Text name) {
   return Container{"lxc", std::string(name.substr(kPrefix.size())), {}, {}};
 }
 
+// A container's, by its name alone.
+std::optional<Container> by_name(Text name) {
+  auto found = by_prefix(name);
+  return found ? found : of_lxc(name);
+}
+
 // The engine of a group whose name is only an id: docker below "docker", else a client of
 // containerd (docker with --cgroup-parent, nerdctl).
 const char* engine_above(Text above) { return above == "docker" ? "docker" : "containerd"; }
 
+// Whether kubelet names one of its groups so: that of all pods, of a QoS class, or by its cgroup
+// driver systemd of a pod.
+bool is_of_kubelet(Text name) {
+  return name.starts_with(kKubelets) ||
+         (name.ends_with(kSlice) && name.find("-kubepods") != Text::npos);
+}
+
 // "pod1b4e…" by cgroupfs, "kubepods-burstable-pod1b4e_….slice" by systemd, where '_' stands for
 // '-'.
 std::string pod_of(Text name) {
-  if (name.ends_with(".slice")) name.remove_suffix(Text(".slice").size());
+  const bool by_systemd = is_of_kubelet(name);
+  if (name.ends_with(kSlice)) name.remove_suffix(kSlice.size());
   constexpr Text kMark = "pod";
   const std::size_t last = name.rfind('-');
-  const bool below = last != Text::npos && name.substr(last + 1).starts_with(kMark) &&
-                     name.starts_with("kubepods");
+  const bool below = last != Text::npos && name.substr(last + 1).starts_with(kMark) && by_systemd;
   if (below) name.remove_prefix(last + 1);
   if (!name.starts_with(kMark) || name.size() == kMark.size() || !is_of(kNameSigns, name)) {
     return {};
@@ -79,8 +94,7 @@ std::optional<Container> find_container(
   for (std::size_t begin = 0; begin < cgroup.size();) {
     const std::size_t end = std::min(cgroup.find('/', begin), cgroup.size());
     const Text name = cgroup.substr(begin, end - begin);
-    auto here = by_prefix(name);
-    if (!here) here = of_lxc(name);
+    auto here = by_name(name);
     if (!here && is_id(name)) {
       here =
           Container{in_kubernetes ? "kubernetes" : engine_above(above), std::string(name), {}, {}};
@@ -96,24 +110,54 @@ std::optional<Container> find_container(
       here->group = cgroup.substr(0, end);
       if (counts(here->group)) found = std::move(here);
     }
-    in_kubernetes |= name.starts_with("kubepods");
+    in_kubernetes |= is_of_kubelet(name);
     above = name;
     begin = end + 1;
   }
   return found;
 }
 
-std::vector<std::string> pod_groups(std::string_view uid) {
+bool is_container_name(std::string_view name) {
+  return is_id(name) || by_name(name).has_value() || is_of_kubelet(name);
+}
+
+bool is_kubelets_name(std::string_view name) {
+  return name == kKubelets || name == "kubepods.slice" || name.ends_with("-kubepods.slice");
+}
+
+std::string container_of_kubelet(std::string_view cgroup) {
+  std::size_t above = cgroup.size();  // the end of what is above kubelet's group
+  for (std::size_t begin = 0; begin < cgroup.size();) {
+    const std::size_t end = std::min(cgroup.find('/', begin), cgroup.size());
+    if (is_kubelets_name(cgroup.substr(begin, end - begin))) above = begin;
+    begin = end + 1;
+  }
+  const auto container = find_container(cgroup.substr(0, above));
+  return container ? container->group : "";
+}
+
+bool is_pod_uid(std::string_view text) {
   constexpr Text kUidSigns = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
-  if (uid.empty() || !is_of(kUidSigns, uid)) return {};
+  return !text.empty() && is_of(kUidSigns, text);
+}
+
+std::vector<std::string> pod_groups(const std::string& kubelets, std::string_view uid) {
+  std::vector<std::string> groups;
+  if (!is_pod_uid(uid)) return groups;
+  std::string stem = kubelets.substr(kubelets.rfind('/') + 1);
+  if (!Text(stem).ends_with(kSlice)) {
+    for (const char* const qos : {"", "/burstable", "/besteffort"}) {
+      groups.push_back(fmt::format("{}{}/pod{}", kubelets, qos, uid));
+    }
+    return groups;
+  }
+  stem.resize(stem.size() - kSlice.size());
   std::string unit(uid);
   std::replace(unit.begin(), unit.end(), '-', '_');
-  std::vector<std::string> groups{fmt::format("kubepods.slice/kubepods-pod{}.slice", unit),
-                                  fmt::format("kubepods/pod{}", uid)};
+  groups.push_back(fmt::format("{}/{}-pod{}.slice", kubelets, stem, unit));
   for (const char* const qos : {"burstable", "besteffort"}) {
     groups.push_back(
-        fmt::format("kubepods.slice/kubepods-{0}.slice/kubepods-{0}-pod{1}.slice", qos, unit));
-    groups.push_back(fmt::format("kubepods/{}/pod{}", qos, uid));
+        fmt::format("{0}/{1}-{2}.slice/{1}-{2}-pod{3}.slice", kubelets, stem, qos, unit));
   }
   return groups;
 }

@@ -1,8 +1,9 @@
 // Finds a process's container by its control group: engines name the groups that they make. Pure.
 //
 // Sources: docker, podman, containerd and cri-o with both cgroup drivers (systemd: ENGINE-ID.scope;
-// cgroupfs: ENGINE/ID), Kubernetes (kubepods/…/podUID/ID), LXC (lxc.payload.NAME), and every group
-// whose name is an id, wherever it is (docker's --cgroup-parent).
+// cgroupfs: ENGINE/ID), Kubernetes (kubepods/…/podUID/ID, also below a kubelet's cgroupRoot), LXC
+// (lxc.payload.NAME), and every group whose name is an id, wherever it is (docker's
+// --cgroup-parent).
 #pragma once
 
 #include <functional>
@@ -33,8 +34,18 @@ std::optional<Container> find_container(std::string_view cgroup);
 std::optional<Container> find_container(
     std::string_view cgroup, const std::function<bool(const std::string& group)>& counts);
 
-// The control groups that kubelet may have made for the pod with this UID, without the mount of
-// cgroup v2: one for each of kubelet's cgroup drivers and each QoS class. Empty: this is no UID.
-std::vector<std::string> pod_groups(std::string_view uid);
+// Whether engines name the group of a container so, or kubelet one of its groups.
+bool is_container_name(std::string_view name);
+// Whether kubelet names the group of all its pods so: "kubepods" by its cgroup driver cgroupfs,
+// "kubepods.slice" by the driver systemd, "kubelet-kubepods.slice" with the cgroupRoot "/kubelet".
+bool is_kubelets_name(std::string_view name);
+// The innermost container around the group of all pods of a kubelet, for a process in one of these
+// pods; for any other process its own container. Empty: there is no container.
+std::string container_of_kubelet(std::string_view cgroup);
+
+bool is_pod_uid(std::string_view text);
+// The groups that kubelet may have made for the pod with this UID, one for each QoS class.
+// `kubelets`: kubelet's group of all pods, whose name says which cgroup driver kubelet has.
+std::vector<std::string> pod_groups(const std::string& kubelets, std::string_view uid);
 
 }  // namespace gpurota::watch

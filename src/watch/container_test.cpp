@@ -8,7 +8,9 @@
 namespace gpurota::watch {
 namespace {
 
+using namespace std::string_literals;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 
 const std::string kId(64, 'a');
 const std::string kOther(64, 'b');
@@ -47,6 +49,18 @@ TEST(FindContainer, KnowsThePodOfAContainer) {
   EXPECT_EQ(find_container(plain), (Container{"kubernetes", kId, kPod, plain}));
 }
 
+TEST(FindContainer, KnowsThePodBelowACgroupRoot) {
+  const std::string pod =
+      "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
+      "kubelet-kubepods-besteffort-pod1b_2.slice";
+  EXPECT_EQ(find_container(pod), (Container{"kubernetes", "", "1b-2", pod}));
+  const std::string group = pod + "/cri-containerd-" + kId + ".scope";
+  EXPECT_EQ(find_container("/docker/" + kOther + group),
+            (Container{"containerd", kId, "1b-2", "/docker/" + kOther + group}));
+  const std::string plain = "/site/kube/kubepods/pod1b-2/" + kId;
+  EXPECT_EQ(find_container(plain), (Container{"kubernetes", kId, "1b-2", plain}));
+}
+
 TEST(FindContainer, TakesTheInnermost) {
   const std::string inner = "/docker/" + kId + "/docker/" + kOther;
   EXPECT_EQ(find_container(inner), (Container{"docker", kOther, "", inner}));
@@ -73,20 +87,58 @@ TEST(FindContainer, FindsNoneWhereThereIsNone) {
 }
 
 TEST(PodGroups, AreThoseInWhichFindContainerFindsThePod) {
-  const std::vector<std::string> groups = pod_groups(kPod);
-  EXPECT_EQ(groups.size(), 6U);
-  for (const std::string& group : groups) {
-    const auto found = find_container("/" + group);
-    ASSERT_TRUE(found) << group;
-    EXPECT_EQ(found->pod, kPod);
-    EXPECT_EQ(found->group, "/" + group);
+  for (const std::string kubelets :
+       {"/kubepods.slice", "/kubepods", "/kubelet.slice/kubelet-kubepods.slice", "/a/b/kubepods",
+        "/a.slice/a-b.slice/a-b-kubepods.slice"}) {
+    EXPECT_TRUE(is_kubelets_name(kubelets.substr(kubelets.rfind('/') + 1))) << kubelets;
+    const std::vector<std::string> groups = pod_groups(kubelets, kPod);
+    EXPECT_EQ(groups.size(), 3U);
+    for (const std::string& group : groups) {
+      const auto found = find_container(group);
+      ASSERT_TRUE(found) << group;
+      EXPECT_EQ(found->pod, kPod);
+      EXPECT_EQ(found->group, group);
+    }
   }
-  EXPECT_THAT(pod_groups("1b-2"),
-              Contains("kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b_2.slice"));
+}
+
+TEST(PodGroups, HaveTheNamesOfKubeletsCgroupDrivers) {
+  EXPECT_THAT(pod_groups("/kubepods", "1b-2"),
+              ElementsAre("/kubepods/pod1b-2", "/kubepods/burstable/pod1b-2",
+                          "/kubepods/besteffort/pod1b-2"));
+  EXPECT_THAT(pod_groups("/kubelet.slice/kubelet-kubepods.slice", "1b-2"),
+              Contains("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+                       "kubelet-kubepods-burstable-pod1b_2.slice"));
 }
 
 TEST(PodGroups, TextThatIsNoUidHasNone) {
-  for (const char* text : {"", "a/b", "..", "a b", "\xff"}) EXPECT_TRUE(pod_groups(text).empty());
+  for (const char* text : {"", "a/b", "..", "a b", "\xff"}) {
+    EXPECT_TRUE(pod_groups("/kubepods", text).empty());
+    EXPECT_FALSE(is_pod_uid(text));
+  }
+}
+
+TEST(ContainerOfKubelet, IsTheOneAroundTheGroupOfAllPods) {
+  const std::string pods = "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1b.slice";
+  const std::string node = "/docker/" + kId;
+  EXPECT_EQ(container_of_kubelet(node + pods + "/cri-containerd-" + kOther + ".scope"), node);
+  EXPECT_EQ(container_of_kubelet(node + "/kubepods/pod1b/" + kOther), node);
+  EXPECT_EQ(container_of_kubelet(node + "/system.slice/gpurota-dra.service"), node);
+  EXPECT_EQ(container_of_kubelet(pods + "/" + kId), "");
+  EXPECT_EQ(container_of_kubelet("/system.slice/gpurota-dra.service"), "");
+  // A node whose container is itself in a pod of another kubelet.
+  const std::string outer = "/kubepods/pod2c/" + kOther;
+  EXPECT_EQ(container_of_kubelet(outer + pods + "/" + kId), outer);
+}
+
+TEST(ContainerName, IsAlsoOneOfKubeletsGroups) {
+  for (const std::string& name : {kId, "docker-" + kId + ".scope", "lxc.payload.web"s, "kubepods"s,
+                                  "kubelet-kubepods-pod1b.slice"s}) {
+    EXPECT_TRUE(is_container_name(name)) << name;
+  }
+  for (const char* name : {"docker", "podruntime.slice", "kubelet.slice", "a-kubepods"}) {
+    EXPECT_FALSE(is_container_name(name)) << name;
+  }
 }
 
 }  // namespace

@@ -150,10 +150,11 @@ slow() { echo "$1" >"$TREE-slow"; }
   [ "$(limit "$TREE/user")" = 900 ]
 }
 
-# in_box COMMAND…: runs the command in the control group of a container, which it makes.
+# in_box COMMAND…: runs the command in the control group $BOX, which it makes. The last line of
+# gpurotad in the file has no newline at its end.
 in_box() {
   mkdir -p "$BOX"
-  echo "$BASHPID" >>"$BOX/cgroup.procs"
+  printf '\n%s\n' "$BASHPID" >>"$BOX/cgroup.procs"
   exec "$@"
 }
 
@@ -200,12 +201,12 @@ in_box() {
   start_daemon
   wait_until by_driver
   [ "$(limit "$POD")" = 1536 ]
-  pod_lease claim-2 1b-2
-  [ "$(limit "$POD")" = 3072 ] # the sum for the leases of the pod
-  gpurota explain L3 | grep 'which lets all programs of its pod together have 3 GiB'
-  gpurota release L2 # L1 was refused
-  wait_until limit_is 1536 "$POD"
-  gpurota release L3
+  gpurota explain L2 | grep 'which lets all programs of its pod together have 1.5 GiB'
+  run pod_lease claim-2 1b-2 # L1 was refused, too
+  [ "$status" != 0 ]
+  [[ "$output" == *"its pod has L2 on the same GPU"* ]]
+  by_driver
+  gpurota release L2
   wait_until no_leases
   wait_until limit_is none "$POD"
   slow 4000
@@ -214,6 +215,57 @@ in_box() {
   [[ "$output" == *"the driver did not answer in time"* ]]
   rm "$TREE-slow"
   wait_until no_leases
+}
+
+@test "the leases of a pod on a GPU have one limit, which each has in part only" {
+  enforce auto
+  POD=$TREE/kubepods/pod1b-2
+  mkdir -p "$POD"
+  pod_lease claim-1 1b-2
+  by_driver
+  pod_lease claim-2 1b-2
+  [ "$(limit "$POD")" = 3072 ] # the sum for the leases of the pod
+  for id in L1 L2; do
+    gpurota explain "$id" | grep 'and by the driver in part: the driver limits only all leases'
+  done
+  gpurota release L1
+  wait_until limit_is 1536 "$POD"
+  wait_until by_driver
+}
+
+@test "a pod below a kubelet's cgroupRoot is limited, a group that a pod has made is not" {
+  enforce driver
+  mkdir -p "$TREE/kubepods/pod9-9/$(printf 'a%.0s' {1..64})/kubepods/pod1b-2"
+  run pod_lease claim-1 1b-2
+  [[ "$output" == *"its pod has no control group of cgroup v2"* ]]
+  POD=$TREE/site/kube/kubepods/besteffort/pod1b-2
+  mkdir -p "$POD"
+  wait_until pod_lease claim-1 1b-2 # a search is repeated after a second
+  by_driver
+  [ "$(limit "$POD")" = 1536 ]
+  kill_daemon
+  start_daemon
+  wait_until by_driver
+  [ "$(limit "$POD")" = 1536 ]
+  gpurota release --all
+  wait_until no_leases
+  wait_until limit_is none "$POD"
+}
+
+@test "a lease is limited on each of its GPUs, for all its processes together" {
+  enforce auto
+  in_background held gpurota run --gpus 2 --memory 1G --soft-limit 512M -- sh -c \
+    "env -u LD_PRELOAD '$PROGRAM' hold 300 & '$PROGRAM' hold 50 & wait"
+  wait_until by_driver
+  [ "$(limit)" = 1536 ]
+  [ "$(python3 "$LIMITS" get "$(group)" 1)" = 1536 ]
+  lease 'all(gpu["driver_limit_bytes"] == 1536 << 20 for gpu in l["gpus"])'
+  wait_until eval '[ "$(grep -c holding held)" = 2 ]'
+  # The memory of the three processes together is above the limit.
+  BOX=$(group)
+  run in_box env -u LD_PRELOAD "$PROGRAM" hold 1200
+  [ "$status" != 0 ]
+  [[ "$output" != *holding* ]]
 }
 
 @test "a pod whose group or driver answers late is limited then" {

@@ -1,9 +1,12 @@
 """Reads and sets the driver's memory limits of a control group, by NVML.
 
 usage: driver_limits.py get GROUP            on GPU 0: prints the hard limit in MiB, or "none"
+       driver_limits.py list FOLDER          of all groups below the folder, on GPU 0: prints each
+                                             hard limit in MiB, and the group without FOLDER
        driver_limits.py set GROUP MIB|none   exits with NVML's error
 """
 import ctypes
+import os
 import sys
 
 NO_LIMIT = (1 << 64) - 1
@@ -43,6 +46,13 @@ def main():
         error, hard = driver.get(sys.argv[2])
         print("none" if hard is None else hard)
         return error
+    if sys.argv[1] == "list":
+        top = sys.argv[2]
+        for group in sorted(folder for folder, _, _ in os.walk(top)):
+            error, hard = driver.get(group)
+            if not error and hard is not None:
+                print(hard, group[len(top):])
+        return 0
     return driver.set(sys.argv[2], None if sys.argv[3] == "none" else int(sys.argv[3]))
 
 

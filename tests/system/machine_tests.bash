@@ -130,7 +130,7 @@ shows OUT_OF_MEMORY login alice gpurota run --memory 1G -- "${without_library[@]
 login alice gpurota job add evading --restart no --memory 1G "${machine[@]}" -- \
   "${without_library[@]}" 2001
 wait_until logged evading OUT_OF_MEMORY
-login alice gpurota job remove evading
+login alice gpurota job remove --force evading
 wait_until has_leases 0
 login alice gpurota run --memory 1G -- "${without_library[@]}" 700 >/dev/null 2>&1 &
 wait_until is_running 700
@@ -148,6 +148,94 @@ wait_until limit_is "$limited" none
 as alice gpurota release --all >/dev/null
 wait_until has_leases 0
 echo "ok the driver limits the control groups of logins and jobs, over a kill of the daemon"
+
+# The groups of pods as kubelet makes them: with both of its cgroup drivers and in each QoS class;
+# below a cgroupRoot; and of a kubelet in a container, which is found by the caller's group.
+node=/docker/$(printf 'a%.0s' {1..64}) container=$(printf 'b%.0s' {1..64})
+pods=(/kubepods.slice/kubepods-pod1b_0.slice
+  /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b_1.slice
+  /kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1b_2.slice
+  /kubepods/pod1b-3 /kubepods/burstable/pod1b-4 /kubepods/besteffort/pod1b-5
+  /x.slice/x-kubepods.slice/x-kubepods-burstable.slice/x-kubepods-burstable-pod1b_6.slice
+  /site/kube/kubepods/besteffort/pod1b-7
+  "$node"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1b_8.slice)
+in_there sh -c 'cat >/usr/local/bin/from-group; chmod 755 /usr/local/bin/from-group' <<'EOF'
+#!/bin/sh
+echo $$ >"/sys/fs/cgroup$1/cgroup.procs" && shift && exec "$@"
+EOF
+# from_group GROUP COMMAND…: runs the command as root, in the control group.
+from_group() {
+  in_there systemd-run --quiet --wait --pipe --collect \
+    --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine --setenv=LD_LIBRARY_PATH="$sim" -- \
+    /usr/local/bin/from-group "$@"
+}
+# pod_lease UID GROUP: takes 512 MiB for a pod, as a gpurota-dra in the control group does.
+pod_lease() {
+  from_group "$2" python3 -B - /run/gpurota/control.sock "$1" "$1" 0 512 \
+    <"$tests/../e2e/pod_lease.py"
+}
+limits_are() {
+  [ "$(in_there python3 -B - list /sys/fs/cgroup <"$tests/../e2e/driver_limits.py")" = "$1" ]
+}
+# limits_of_pods MIB…: the lines of `list` for the limits of the pods in their order.
+limits_of_pods() {
+  local i=0 mib
+  for mib in "$@"; do
+    if [ "$mib" != none ]; then echo "$mib ${pods[i]}"; fi
+    i=$((i + 1))
+  done | sort -k 2
+}
+lease_of_pod() {
+  in_there gpurota status --json | python3 -c 'import json, sys
+for lease in json.load(sys.stdin)["leases"]:
+  if lease["allocation"] == sys.argv[1]: print(lease["lease_id"])' "$1"
+}
+none_is() { ! shows "\"enforced_by\": *\"$1\"" in_there gpurota status --json; }
+
+in_there sh -c 'echo "enforcement = \"driver\"" >/etc/gpurota/gpurota.toml'
+in_there systemctl reload gpurotad.service || fail "enforcement is refused"
+in_there mkdir -p "/sys/fs/cgroup${pods[4]}/$container/kubepods/pod2c-1" \
+  "/sys/fs/cgroup$node/system.slice"
+for group in "${pods[@]}"; do in_there mkdir -p "/sys/fs/cgroup$group/$container"; done
+answer=$(pod_lease 2c-1 "$node/system.slice" 2>&1) || true
+[[ $answer == *"its pod has no control group"* ]] ||
+  fail "a group that a pod has made counts as kubelet's: $answer"
+has_leases 0 || fail "a lease without its limit stays"
+for i in "${!pods[@]}"; do
+  caller=$node/system.slice
+  if [ "$i" = 0 ]; then caller=${pods[0]}/$container; fi
+  pod_lease "1b-$i" "$caller" || fail "the pod in ${pods[i]} gets no lease"
+  limit_is "${pods[i]}" 1024 || fail "the limit of ${pods[i]} is $(limit_of "${pods[i]}")"
+  shows OUT_OF_MEMORY from_group "${pods[i]}/$container" "$hold" hold 1500 ||
+    fail "the driver does not limit a program in ${pods[i]}"
+done
+none_is library || fail "the driver does not limit all pods"
+limits_are "$(limits_of_pods 1024 1024 1024 1024 1024 1024 1024 1024 1024)" ||
+  fail "a limit is set twice"
+for i in 1 8; do in_there gpurota update "$(lease_of_pod "1b-$i")" --memory 600M >/dev/null; done
+wait_until limits_are "$(limits_of_pods 1024 1112 1024 1024 1024 1024 1024 1024 1112)"
+in_there gpurota release "$(lease_of_pod 1b-0)" "$(lease_of_pod 1b-6)" >/dev/null
+left=$(limits_of_pods none 1112 1024 1024 1024 1024 none 1024 1112)
+wait_until limits_are "$left"
+before=$(main_pid)
+in_there kill -KILL "$before"
+limits_are "$left" || fail "a daemon that is killed changes the limits of pods"
+wait_until other_than "$before"
+wait_until has_leases 7
+wait_until none_is library
+limits_are "$left" || fail "the next daemon changes the limits of pods"
+before=$(main_pid)
+in_there gpurota release --all >/dev/null
+in_there kill -KILL "$before"
+wait_until other_than "$before"
+wait_until has_leases 0
+wait_until limits_are ""
+in_there find "/sys/fs/cgroup${node%/*}" /sys/fs/cgroup/{kubepods,kubepods.slice,site,x.slice} \
+  -depth -type d -exec rmdir {} +
+in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
+in_there systemctl reload gpurotad.service
+in_there systemctl reset-failed gpurotad.service # systemd counts the starts of one minute
+echo "ok the driver limits the control groups of pods wherever kubelet has them"
 
 # notifier COMMAND: makes the program of [notify].
 notifier() {

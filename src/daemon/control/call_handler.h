@@ -58,6 +58,7 @@ class LongAnswer {
 // keep.
 struct Outcome {
   std::string answer;
+  std::optional<LeaseId> made;      // the new lease of the answer
   std::optional<LeaseId> acquired;  // ends with the connection unless it is started
   std::optional<LeaseId> started;
   std::optional<LeaseId> held;     // keep the connection informed of this lease

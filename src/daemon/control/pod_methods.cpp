@@ -40,10 +40,16 @@ Result<AcquireRequest> PodMethods::request_of(const Caller& caller,
   if (call.pod) {
     GPUROTA_ASSIGN_OR_RETURN(request.as_name, pod_text(*call.pod));
   }
-  request.pod_uid = call.pod_uid.value_or("");
-  if (!request.pod_uid.empty() && watch::pod_groups(request.pod_uid).empty()) {
+  if (!call.pod_uid || call.pod_uid->empty()) return request;
+  request.pod_uid = *call.pod_uid;
+  if (!watch::is_pod_uid(request.pod_uid)) {
     return fail(Code::kInvalid, "the UID of a pod has only letters, digits and '-'");
   }
+  request.kubelet_container =
+      watch::container_of_kubelet(parts_.processes.cgroups().of(caller.process.pid));
+  // The group was read by pid. The caller may have ended, and another process may have its pid.
+  const auto info = parts_.processes.read_info(caller.process.pid);
+  if (!info || info->id() != caller.process) request.kubelet_container.clear();
   return request;
 }
 
@@ -82,10 +88,10 @@ Outcome PodMethods::on(const Caller& caller, const proto::AcquireForPod& call) {
     return refused({Code::kInvalid, 0, "another pod has that token: choose one at random"});
   }
   Outcome outcome = queue_.place(caller, *request);
-  const auto placed = find_made(caller, *request);
   // Without a lease the call was refused, or waits for fillers.
-  if (!placed || !*placed) return outcome;
-  return when_limited((*placed)->lease.id, std::move(outcome));
+  if (!outcome.made) return outcome;
+  const LeaseId id = *outcome.made;
+  return when_limited(id, std::move(outcome));
 }
 
 Outcome PodMethods::when_limited(LeaseId lease, Outcome outcome) {

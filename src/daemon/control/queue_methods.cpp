@@ -114,6 +114,7 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
   if (place && place->lease) {
     Outcome outcome;
     outcome.answer = granted(caller, *place->lease);
+    outcome.made = place->lease->lease.id;
     if (place->lease->holder && !place->lease->main) outcome.acquired = place->lease->lease.id;
     return outcome;
   }

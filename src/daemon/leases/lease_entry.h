@@ -58,6 +58,8 @@ struct LeaseEntry {
   // A slice that was made while the site required the driver's limit (enforcement = "driver").
   bool needs_driver_limit = false;
   std::string pod_uid;  // of the only pod that uses it; empty: not known, or none
+  // The group of the container that the kubelet of this pod runs in; empty: none, or not known.
+  std::string kubelet_container;
   LeaseProcesses members;
   // Containers with a process of the lease, each with the user of that process. The user's other
   // processes in the container are in the lease too, unless they are in another lease.
@@ -104,6 +106,7 @@ struct AcquireRequest {
   std::optional<WallTime> unused_since{};  // nobody has used the booking; empty: it is used
   std::string token{};                     // of a pod's lease; empty: the daemon makes one
   std::string pod_uid{};                   // as in LeaseEntry
+  std::string kubelet_container{};         // as in LeaseEntry
   bool at_once = false;                    // waits for nothing but fillers that leave
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // as in Lease

@@ -149,6 +149,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   entry.subreaper = stored.subreaper;
   entry.needs_driver_limit = stored.needs_driver_limit;
   entry.pod_uid = stored.pod_uid;
+  entry.kubelet_container = stored.kubelet_container;
   if (same_boot) entry.containers = stored.containers;
   const auto id_of = [](const std::optional<TrackedProcess>& process) {
     return process ? std::optional(process->id) : std::nullopt;
@@ -213,6 +214,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.booking = request.booking;
   entry.unused_since = request.unused_since;
   entry.pod_uid = request.pod_uid;
+  entry.kubelet_container = request.kubelet_container;
   entry.lease.note = request.note;
   entry.lease.command = request.command;
   entry.token = request.token.empty() ? parts_.make_token() : request.token;

@@ -43,6 +43,7 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   row.subreaper = entry.subreaper;
   row.needs_driver_limit = entry.needs_driver_limit;
   row.pod_uid = entry.pod_uid;
+  row.kubelet_container = entry.kubelet_container;
   row.boot_id = boot_id;
   row.ending = entry.cause.has_value();
   return row;

@@ -16,6 +16,9 @@ namespace {
 // How long start() waits for the driver. A later answer takes effect when it comes.
 constexpr std::chrono::milliseconds kStartOfDaemon{2000};
 
+constexpr const char* kSharesLimit =
+    "the driver limits only all leases of its pod on a GPU together";
+
 Error not_limited(const std::string& why) {
   return {Code::kUnavailable, 0,
           fmt::format("the driver cannot limit this lease, which the site requires (enforcement in "
@@ -54,8 +57,19 @@ const LeaseEntry* unlimited_in_pod(const LeaseTables& tables, const LeaseEntry& 
   return nullptr;
 }
 
-// An error if this lease, which is no slice, takes the limit from a lease of the same pod that must
-// have it.
+// Whether the limit of the lease's pod is the sum of the limits of several leases. A program of the
+// lease that evades the library can then use what the other lease leaves.
+bool shares_limit_in_pod(const LeaseTables& tables, const LeaseEntry& entry) {
+  return std::any_of(tables.leases.begin(), tables.leases.end(), [&entry](const auto& each) {
+    const LeaseEntry& other = each.second;
+    return in_one_pod(entry, other) && std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(),
+                                                   [&other](const LeaseGpu& share) {
+                                                     return other.lease.find_gpu(share.uuid);
+                                                   });
+  });
+}
+
+// An error if this lease takes the limit from a lease of the same pod that must have it.
 Result<void> check_beside(const LeaseTables& tables, const LeaseEntry& entry) {
   for (const auto& [id, other] : tables.leases) {
     if (!in_one_pod(entry, other) || !other.needs_driver_limit) continue;
@@ -105,7 +119,8 @@ Result<void> DriverLimits::check_request(const AcquireRequest& request) const {
 
 Result<void> DriverLimits::check_new(const LeaseEntry& entry) const {
   if (parts_.config.enforcement != config::Enforcement::kDriver) return {};
-  if (!is_slice(entry.lease)) return check_beside(parts_.tables, entry);
+  GPUROTA_TRY(check_beside(parts_.tables, entry));
+  if (!is_slice(entry.lease)) return {};
   std::string why;
   for (const LeaseGpu& share : entry.lease.gpus) {
     if (why.empty()) why = why_no_gpu(entry, share);
@@ -113,6 +128,7 @@ Result<void> DriverLimits::check_new(const LeaseEntry& entry) const {
   if (why.empty()) {
     why = entry.pod_uid.empty() ? why_no_kind(entry.lease.kind) : why_no_pod(entry);
   }
+  if (why.empty() && shares_limit_in_pod(parts_.tables, entry)) why = kSharesLimit;
   if (why.empty() && !asked_) why = "the driver has not answered yet";
   if (!why.empty()) return tl::unexpected(not_limited(why));
   return {};
@@ -200,7 +216,7 @@ std::string DriverLimits::why_no_kind(LeaseKind kind) const {
 
 // Kubelet makes the group before it has the pod's claims prepared.
 std::string DriverLimits::why_no_pod(const LeaseEntry& entry) const {
-  return chooser_.pod_group(entry.pod_uid).empty()
+  return chooser_.pod_group(entry).empty()
              ? "its pod has no control group of cgroup v2 where kubelet makes them"
              : "";
 }
@@ -272,6 +288,9 @@ std::string DriverLimits::why_in_part(const LeaseEntry& entry) const {
   if (group.groups > 1) {
     return fmt::format("it is in {} control groups, and the driver limits only the one of {}",
                        group.groups, name_of(group.kind));
+  }
+  if (group.kind == GroupKind::kPod && shares_limit_in_pod(parts_.tables, entry)) {
+    return kSharesLimit;
   }
   if (entry.lease.kind == LeaseKind::kReservation) {
     return fmt::format(

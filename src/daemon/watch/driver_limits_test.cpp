@@ -91,7 +91,8 @@ class DriverLimitsTest : public FakeWorldTest {
   const LeaseEntry& entry(LeaseId id) { return *world.tables.find(id); }
 
   const std::string kContainer = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
-  const std::string kPod = "/kubepods/burstable/pod1b-2";
+  const std::string kPod =
+      std::string(testing::FakeControlGroups::kRoot) + "/kubepods/burstable/pod1b-2";
   MemoryStore store;
   lease::GrantBook grants;
   std::shared_ptr<FakeGpuProbe> probe = std::make_shared<FakeGpuProbe>();
@@ -347,21 +348,43 @@ TEST_F(DriverLimitsTest, APodWhoseGroupComesLaterIsLimitedThen) {
 }
 
 TEST_F(DriverLimitsTest, TheLeasesOfAPodHaveOneLimitTogether) {
-  begin(Enforcement::kDriver);
+  begin(Enforcement::kAuto);
   processes.cgroups().add(kPod);
   const LeaseId one = make(pod_slice(gib(2))), two = make(pod_slice(gib(4)));
   settle();
   EXPECT_EQ(probe->group_limit(kGpu, kPod),
             driver_limit(gib(2), gib(24)) + driver_limit(gib(4), gib(24)));
-  EXPECT_TRUE(limits.limits(entry(one)) && limits.limits(entry(two)));
-  AcquireRequest swap = pod_slice(gib(2));
-  swap.placement.swap = true;
-  EXPECT_THAT(refusal(swap), HasSubstr("its pod has L1 on the same GPU"));
+  for (const LeaseId id : {one, two}) {
+    EXPECT_FALSE(limits.limits(entry(id))) << "each can use what the other one leaves";
+    EXPECT_THAT(limits.why_not(entry(id)), HasSubstr("all leases of its pod on a GPU together"));
+  }
   world.leases.end(two, EndCause::kReleased, "");
   loop.advance(DriverLimits::kPeriod);
   settle();
   EXPECT_EQ(probe->group_limit(kGpu, kPod), driver_limit(gib(2), gib(24)));
+  EXPECT_TRUE(limits.limits(entry(one)));
+}
+
+TEST_F(DriverLimitsTest, ASecondLeaseOfAPodOnAGpuIsRefusedWhereTheLimitIsRequired) {
+  begin(Enforcement::kDriver);
+  processes.cgroups().add(kPod);
+  const LeaseId one = make(pod_slice(gib(2)));
+  settle();
+  EXPECT_THAT(refusal(pod_slice(gib(4))), HasSubstr("its pod has L1 on the same GPU"));
+  AcquireRequest swap = pod_slice(gib(2));
+  swap.placement.swap = true;
+  EXPECT_THAT(refusal(swap), HasSubstr("its pod has L1 on the same GPU"));
+  EXPECT_TRUE(limits.limits(entry(one)));
   EXPECT_TRUE(ended.empty());
+}
+
+TEST_F(DriverLimitsTest, ASecondLeaseOfAPodIsRefusedAlsoIfTheFirstNeedsNoLimit) {
+  begin(Enforcement::kAuto);
+  processes.cgroups().add(kPod);
+  make(pod_slice(gib(2)));
+  settle();
+  config.enforcement = Enforcement::kDriver;
+  EXPECT_THAT(refusal(pod_slice(gib(4))), HasSubstr("all leases of its pod on a GPU together"));
 }
 
 TEST_F(DriverLimitsTest, APodWithALeaseThatTakesTurnsHasNoLimitOnThatGpu) {

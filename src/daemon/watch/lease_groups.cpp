@@ -1,7 +1,5 @@
 #include "daemon/watch/lease_groups.h"
 
-#include "watch/container.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -46,8 +44,8 @@ bool LeaseGroups::has_any(const std::function<bool(const std::string& group)>& t
          std::any_of(containers.begin(), containers.end(), test) || (!pod.empty() && test(pod));
 }
 
-std::string GroupChooser::pod_group(const std::string& uid) const {
-  return uid.empty() ? "" : processes_.cgroups().find(watch::pod_groups(uid));
+std::string GroupChooser::pod_group(const LeaseEntry& entry) const {
+  return pods_.find(entry.pod_uid, entry.kubelet_container);
 }
 
 void GroupChooser::read_groups() {
@@ -56,7 +54,7 @@ void GroupChooser::read_groups() {
 }
 
 const LeaseGroups& GroupChooser::read(const LeaseEntry& entry) {
-  return groups_[entry.lease.id] = groups_of(entry, pod_group(entry.pod_uid));
+  return groups_[entry.lease.id] = groups_of(entry, pod_group(entry));
 }
 
 LimitedGroup GroupChooser::choose(const LeaseEntry& entry, const std::string& last) {

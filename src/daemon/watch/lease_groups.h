@@ -6,6 +6,7 @@
 
 #include "core/time.h"
 #include "daemon/leases/lease_tables.h"
+#include "daemon/watch/pod_finder.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
 
@@ -46,7 +47,7 @@ class GroupChooser {
 
   // All outlive it.
   GroupChooser(ports::EventLoop& loop, const LeaseTables& tables, ports::Processes& processes)
-      : loop_(loop), tables_(tables), processes_(processes) {}
+      : loop_(loop), tables_(tables), processes_(processes), pods_(loop, processes.cgroups()) {}
 
   // Reads the groups of all leases anew. Choices compare with these, so call this first if leases
   // have changed.
@@ -54,8 +55,8 @@ class GroupChooser {
   void forget(LeaseId id) { groups_.erase(id); }
   // As last read.
   const std::map<LeaseId, LeaseGroups>& groups() const { return groups_; }
-  // The group that kubelet has made for the pod with this UID; empty: there is none.
-  std::string pod_group(const std::string& uid) const;
+  // The group that kubelet has made for the lease's pod; empty: there is none, or none was found.
+  std::string pod_group(const LeaseEntry& entry) const;
   // Chooses the pod's group, because root has named the pod. Without one, chooses the lease's only
   // container, as the command beside it is mostly its engine's client; else a group of a command.
   // `last`: the choice until now, which stays among equals. A container in which other users or
@@ -77,6 +78,7 @@ class GroupChooser {
   ports::EventLoop& loop_;
   const LeaseTables& tables_;
   ports::Processes& processes_;
+  mutable PodFinder pods_;  // remembers where it has found kubelet's groups
   std::map<LeaseId, LeaseGroups> groups_;
   std::map<std::string, Checked> checked_;  // by the container's group
 };

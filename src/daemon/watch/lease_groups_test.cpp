@@ -76,6 +76,7 @@ TEST_F(LeaseGroupsTest, APodsGroupIsChosenBeforeItHasContainersAndHoldsThem) {
   entry.pod_uid = "1b-2";
   EXPECT_EQ(chooser.choose(entry, "").group, "");
   const std::string pod =
+      std::string(testing::FakeControlGroups::kRoot) +
       "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b_2.slice";
   processes.cgroups().add(pod);
   EXPECT_EQ(chooser.choose(entry, "").group, pod);
