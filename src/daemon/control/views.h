@@ -9,6 +9,7 @@
 #include "daemon/leases/availability.h"
 #include "daemon/leases/lease_tables.h"
 #include "daemon/leases/queue_order.h"
+#include "daemon/tenants/latency_pages.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
 #include "daemon/watch/driver_limits.h"
