@@ -32,7 +32,7 @@ GPUS = (0, 1)
 GPU_MEMORY = 8192
 MOST_LEASES = 5
 PODS = {"1b-2": TREE + "/kubepods/burstable/pod1b-2",
-        "3c-4": TREE + "/kubepods.slice/kubepods-pod3c_4.slice"}
+        "3c-4": TREE + "/site.slice/site-kubepods.slice/site-kubepods-pod3c_4.slice"}
 USER_GROUPS = (TREE + "/user0", TREE + "/user1")
 # Limits of others are odd, limits of gpurota are even.
 ALLOWANCE = 512
