@@ -1,4 +1,5 @@
-// While a process is locked or parked, a call of the driver waits, answers, or kills the process, as measured with NVIDIA's driver (docs/design/park.md).
+// While a process is locked or parked, a call of the driver waits, answers, or kills the process,
+// as measured with NVIDIA's driver (docs/design/park.md).
 #pragma once
 
 #include "sim/state/layout.h"
