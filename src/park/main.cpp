@@ -192,6 +192,8 @@ int main(int argc, char** argv) {
   }
   // The daemon that reads the lines may end meanwhile.
   (void)std::signal(SIGPIPE, SIG_IGN);
+  // The daemon's own environment must not hide GPUs.
+  (void)::unsetenv("CUDA_VISIBLE_DEVICES");
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int code = gpurota::park::Parker(options).run();
   std::fflush(stdout);

@@ -12,8 +12,8 @@
 
 namespace gpurota::park {
 
-// The result of a call. Empty: the call has not ended by its deadline, and goes on in a thread that cannot
-// be stopped: the program should report and end.
+// The result of a call. Empty: the call has not ended by its deadline, and continues in a thread
+// that cannot be stopped: the program should report and end.
 using Answer = std::optional<CUresult>;
 
 class ParkDriver {

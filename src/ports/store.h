@@ -12,6 +12,7 @@
 #include "core/end_warning.h"
 #include "core/gpu_wishes.h"
 #include "core/latency_class.h"
+#include "core/park_state.h"
 #include "core/time.h"
 #include "ports/process_id.h"
 
@@ -81,6 +82,8 @@ struct StoredLease {
   bool needs_driver_limit = false;  // the site required the driver's limit when it was made
   std::string pod_uid{};            // of the only pod that uses it; empty: not known, or none
   LatencyClass latency = LatencyClass::kNormal;
+  ParkState park = ParkState::kNone;
+  std::vector<ProcessId> parked{};  // the processes that `park` is about, of the same boot
   bool operator==(const StoredLease&) const = default;
 };
 

@@ -324,6 +324,12 @@ ALTER TABLE lease ADD COLUMN pod_uid TEXT NOT NULL DEFAULT '';  -- of the only p
 ALTER TABLE lease ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';  -- or interactive
 ALTER TABLE request ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';
 )sql",
+    R"sql(
+-- parking, parked, unparking; empty: none of these
+ALTER TABLE lease ADD COLUMN park TEXT NOT NULL DEFAULT '';
+-- of the processes concerned: number and start, a line each
+ALTER TABLE lease ADD COLUMN parked TEXT NOT NULL DEFAULT '';
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

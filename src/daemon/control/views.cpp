@@ -7,6 +7,7 @@
 #include "daemon/control/wire_reason.h"
 #include "daemon/gpus/gpu_classes.h"
 #include "daemon/leases/bookings.h"
+#include "daemon/tenants/park_keeper.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "proto/codec.h"
 #include "proto/words.h"
@@ -150,6 +151,9 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
     lease.warn_signal = std::string(warning_signal_name(entry.lease.warning.signal));
   }
   lease.leaves = entry.lease.leaves;
+  if (entry.lease.park != ParkState::kNone) {
+    lease.parked = proto::enum_of<proto::ParkState>(to_string(entry.lease.park));
+  }
   lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
   lease.state = entry.cause                                 ? proto::LeaseState::kEnding
                 : entry.lease.state == LeaseState::kExpired ? proto::LeaseState::kExpired
@@ -176,6 +180,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   if (!entry.commands.empty()) lease.pid = entry.commands.begin()->first;
   lease.command = proto::sendable_command(entry.lease.command);
   lease.note = entry.lease.note;
+  lease.park_trouble = parts_.parker.last_trouble(entry.lease.id);
   lease.model = model_of(entry.lease.command);
   for (auto pid = pids.begin(); !lease.model && pid != pids.end(); ++pid) {
     if (std::distance(pids.begin(), pid) >= kMostAsked) break;

@@ -23,6 +23,7 @@
 
 namespace gpurota::daemon {
 
+class ParkKeeper;
 class TurnKeeper;
 
 class Views {
@@ -41,6 +42,7 @@ class Views {
     const WatchKeeper& watch;
     const TurnKeeper& turns;
     const DriverLimits& driver_limits;
+    const ParkKeeper& parker;
     const GpuStates& states;
     const ports::EventLoop& loop;
     std::function<WallTime()> wall_clock;

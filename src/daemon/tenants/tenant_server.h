@@ -18,6 +18,7 @@
 #include "daemon/tenants/tenant_neighbours.h"
 #include "daemon/tenants/tenant_sessions.h"
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -42,6 +43,9 @@ class TenantServer final {
     TenantRoster& roster;
     // Null: each write is on the disk at once.
     const ports::Durability* durability = nullptr;
+    // A tenant can be sent messages from now on. `again`: its process was connected before.
+    std::function<void(const Tenant& tenant, bool again)> on_connected{};
+    std::function<void(const Tenant& tenant, const gpurota_msg_park_ready& ready)> on_park_ready{};
   };
 
   explicit TenantServer(Parts parts);

@@ -31,7 +31,7 @@ bool take_park_message(State& s, const void* packet, long size) {
     case GPUROTA_PARK_CLOSE:
       s.park_orders.closes = true;
       s.park_orders.seq = message.header.seq;
-      set_state(s, ParkState::kCloses);
+      set_state(s, s.park_orders.may_be_locked ? ParkState::kCloses : ParkState::kRests);
       return true;
     case GPUROTA_PARK_PARKED:
       if (s.parking.state() == ParkState::kCloses && s.park_orders.may_be_locked) {
@@ -48,8 +48,11 @@ bool take_park_message(State& s, const void* packet, long size) {
 }
 
 bool report_park_ready(State& s, const Socket& event) {
-  if (!s.park_orders.closes || !s.parking.nobody_asks()) return true;
-  if (swapping() && !s.parking.worker_rests()) return true;
+  if (!s.park_orders.closes) return true;
+  if (s.parking.state() == ParkState::kRests && s.parking.worker_rests()) {
+    set_state(s, ParkState::kCloses);
+  }
+  if (s.parking.state() != ParkState::kCloses || !s.parking.nobody_asks()) return true;
   gpurota_msg_park_ready ready{};
   ready.header = {GPUROTA_MSG_PARK_READY, sizeof(ready), s.park_orders.seq};
   ready.obstacles = s.parking.obstacles.load();

@@ -68,12 +68,22 @@ ParkMark* Parking::enter_slow(ParkMark* mark, uint32_t depth, bool may_answer,
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const uint32_t seen = state_.load();
     const auto state = static_cast<ParkState>(seen & ~kFence);
-    if (state == ParkState::kRuns) return mark;
+    if (state == ParkState::kRuns || state == ParkState::kRests) return mark;
     mark->depth.fetch_sub(1);
     if (state == ParkState::kParked && may_answer && captures.load() == 0) return nullptr;
     futex_wait(&state_, seen, nullptr);
     mark->depth.fetch_add(1);
   }
+}
+
+ParkMark* Parking::begin_round() {
+  ParkMark* mark = t_park_mark;
+  if (mark == nullptr || mark->tid.load(std::memory_order_relaxed) == 0) mark = register_thread();
+  worker_.store(mark);
+  mark->depth.fetch_add(1);
+  if (state() == ParkState::kRuns) return mark;
+  mark->depth.fetch_sub(1);
+  return nullptr;
 }
 
 void Parking::set(ParkState state) {

@@ -18,8 +18,10 @@
 
 namespace gpurota::interposer {
 
-// kCloses: questions wait. kParked: the process is locked, and all its work has ended.
-enum class ParkState : uint32_t { kRuns = 0, kCloses = 1, kParked = 2 };
+// kRests: the worker rests, and questions pass: a thread that waits in a question may hold a lock
+// for which the worker waits, so the worker rests first. kCloses: questions wait. kParked: the
+// process is locked, and all its work has ended.
+enum class ParkState : uint32_t { kRuns = 0, kRests = 1, kCloses = 2, kParked = 3 };
 
 // Obstacles to parking: bits of Parking::obstacles, which stay once they are set.
 inline constexpr uint32_t kParkHostMemory = 1;  // made by cuMemCreate on the host
@@ -70,14 +72,13 @@ class Parking {
   // Whether no thread is in a question. A thread that died in one does not count.
   bool nobody_asks();
 
-  // For the worker of a swap lease, before it calls the driver. False: it must rest.
-  bool may_work() {
-    rests_.store(0);
-    if (state() == ParkState::kRuns) return true;
-    rests_.store(1);
-    return false;
+  // For the worker of a swap lease, before a round in which it calls the driver: all its calls
+  // together count as one question. nullptr: it must rest, and call nothing.
+  ParkMark* begin_round();
+  bool worker_rests() const {
+    const ParkMark* const mark = worker_.load();
+    return mark == nullptr || mark->depth.load() == 0;
   }
-  bool worker_rests() const { return rests_.load() != 0; }
 
   std::atomic<uint32_t> obstacles;
 
@@ -94,12 +95,28 @@ class Parking {
 
   std::atomic<uint32_t> state_;    // a futex
   std::atomic<uint32_t> barrier_;  // 0: not registered yet, 1: membarrier, 2: there is none
-  std::atomic<uint32_t> rests_;
-  std::atomic<uint32_t> used_;  // marks [0, used_) have been in use
-  uint32_t next_check_;         // the next mark to check for an ended thread
-  Mutex mutex_;                 // guards which thread gets which mark
-  ParkMark overflow_;           // shared by all threads beyond the table
+  std::atomic<ParkMark*> worker_;  // its mark; nullptr: there was no round
+  std::atomic<uint32_t> used_;     // marks [0, used_) have been in use
+  uint32_t next_check_;            // the next mark to check for an ended thread
+  Mutex mutex_;                    // guards which thread gets which mark
+  ParkMark overflow_;              // shared by all threads beyond the table
   ParkMark marks_[kMarks];
+};
+
+// One round of the worker.
+class ParkRound {
+ public:
+  explicit ParkRound(Parking& parking) : parking_(parking), mark_(parking.begin_round()) {}
+  ~ParkRound() {
+    if (mark_ != nullptr) parking_.leave(mark_);
+  }
+  ParkRound(const ParkRound&) = delete;
+  ParkRound& operator=(const ParkRound&) = delete;
+  bool rests() const { return mark_ == nullptr; }
+
+ private:
+  Parking& parking_;
+  ParkMark* mark_;
 };
 
 }  // namespace gpurota::interposer

@@ -129,15 +129,24 @@ TEST_F(ParkingTest, ManyThreadsNeverAskWhileClosed) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(ParkingTest, TheWorkerRestsUntilTheProcessRuns) {
-  EXPECT_TRUE(parking->may_work());
-  EXPECT_FALSE(parking->worker_rests());
-  parking->set(ParkState::kCloses);
-  EXPECT_FALSE(parking->worker_rests());
-  EXPECT_FALSE(parking->may_work());
+TEST_F(ParkingTest, ARoundOfTheWorkerCountsAsOneQuestionAndItsCallsPass) {
+  {
+    const ParkRound round(*parking);
+    ASSERT_FALSE(round.rests());
+    EXPECT_FALSE(parking->worker_rests());
+    parking->set(ParkState::kCloses);
+    EXPECT_FALSE(parking->nobody_asks());
+    EXPECT_TRUE(asks());  // does not wait for itself
+  }
+  EXPECT_TRUE(parking->nobody_asks());
+  EXPECT_TRUE(ParkRound(*parking).rests());
+  EXPECT_TRUE(parking->nobody_asks());
   EXPECT_TRUE(parking->worker_rests());
+  parking->set(ParkState::kRests);
+  EXPECT_TRUE(ParkRound(*parking).rests());
+  EXPECT_TRUE(asks());
   parking->set(ParkState::kRuns);
-  EXPECT_TRUE(parking->may_work());
+  EXPECT_FALSE(ParkRound(*parking).rests());
 }
 
 }  // namespace

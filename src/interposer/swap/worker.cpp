@@ -119,7 +119,8 @@ bool has_submitted(Worker& w) {
 // nothing is in flight.
 bool run_round(Worker& w) {
   uint32_t seq = 0;
-  if (!g_driver_found.load(std::memory_order_acquire) || !w.s.parking.may_work()) {
+  const ParkRound round(w.s.parking);
+  if (!g_driver_found.load(std::memory_order_acquire) || round.rests()) {
     const bool done = carry_out_order(w, &seq);
     w.busy = !w.swap.gate.wait_inside(now_ms());
     if (done) tell(w, seq);
