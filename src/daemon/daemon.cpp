@@ -275,8 +275,7 @@ TenantServer::Parts Daemon::tenants_parts() {
           .records = records_,
           .roster = roster_,
           .durability = world_.durability,
-          .on_connected = [this](const Tenant& tenant,
-                                 bool again) { parker_.on_connected(tenant, again); },
+          .on_connected = [this](const Tenant& tenant) { parker_.on_connected(tenant); },
           .on_park_ready =
               [this](const Tenant& tenant, const gpurota_msg_park_ready& ready) {
                 parker_.on_ready(tenant, ready);

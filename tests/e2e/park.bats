@@ -57,6 +57,7 @@ runs_helper() { helper_pid "$1" >/dev/null; }
   state_is '"parked"'
   wait_until used_on_gpu '== 0'
   gpurota status | grep -q parked
+  gpurota ps | grep -q ' 0 B .* L1 '
   gpurota explain L1 | grep -q "is parked: its processes are in host memory"
   waits_parked
   event_is 'lease_parked.*L1 is parked: 1 process'

@@ -521,7 +521,26 @@ proto::ListProcesses::Reply Views::processes(uid_t viewer, std::optional<LeaseId
       reply.processes.push_back(process(gpu, seen, viewer));
     }
   }
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    if (entry.lease.park == ParkState::kParked && (!lease || *lease == id)) {
+      add_parked(entry, viewer, reply);
+    }
+  }
   return reply;
+}
+
+// The driver does not list them. They are shown on the first GPU of their lease.
+void Views::add_parked(const LeaseEntry& entry, uid_t viewer,
+                       proto::ListProcesses::Reply& reply) const {
+  const GpuEntry* const gpu = parts_.gpus.find(entry.lease.gpus.front().uuid);
+  if (!gpu) return;
+  for (const ports::ProcessId& parked : entry.parked) {
+    const auto& seen = gpu->sample.processes;
+    const bool listed = std::any_of(seen.begin(), seen.end(),
+                                    [&](const auto& each) { return each.pid == parked.pid; });
+    if (listed || !ports::is_still(parts_.processes, parked)) continue;
+    reply.processes.push_back(process(*gpu, {parked.pid, Bytes()}, viewer));
+  }
 }
 
 }  // namespace gpurota::daemon

@@ -48,14 +48,13 @@ const Tenant* ParkKeeper::tenant_of(LeaseId lease, pid_t pid) const {
   return nullptr;
 }
 
-// A tenant that has no room for a message does not read: its connection ends, and it gets the order
-// on its next one.
+// A tenant whose socket is full gets the order on its next connection.
 void ParkKeeper::order(LeaseId lease, pid_t pid, std::uint32_t order, std::uint32_t seq) {
   const Tenant* const tenant = tenant_of(lease, pid);
   if (!tenant || !tenant->has_parking) return;
   auto message = make_message<gpurota_msg_park>(GPUROTA_MSG_PARK, seq);
   message.order = order;
-  (void)send_message(tenant->event.get(), message);
+  if (!send_message(tenant->event.get(), message)) parts_.hang_up(tenant->id);
 }
 
 ParkKeeper::Work& ParkKeeper::begin(LeaseId lease, bool parks, const Author& by) {
@@ -334,7 +333,7 @@ void ParkKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
 }
 
 // A library that does not wait for an order ignores it.
-void ParkKeeper::on_connected(const Tenant& tenant, bool again) {
+void ParkKeeper::on_connected(const Tenant& tenant) {
   const LeaseEntry* const entry = parts_.tables.find(tenant.lease);
   if (!entry) return;
   const pid_t pid = tenant.process.pid();
@@ -344,10 +343,7 @@ void ParkKeeper::on_connected(const Tenant& tenant, bool again) {
   }
   const bool concerned = std::find(entry->parked.begin(), entry->parked.end(), tenant.process.id) !=
                          entry->parked.end();
-  if (!concerned) {
-    if (again) order(tenant.lease, pid, GPUROTA_PARK_RUN, 0);
-    return;
-  }
+  if (!concerned) return order(tenant.lease, pid, GPUROTA_PARK_RUN, 0);
   if (entry->lease.park == ParkState::kParked) {
     order(tenant.lease, pid, GPUROTA_PARK_PARKED, 0);
   }

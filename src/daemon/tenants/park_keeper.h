@@ -44,7 +44,8 @@ class ParkKeeper {
     // Moves a swap lease to host memory, or lets it take turns again if nothing else keeps it
     // there.
     std::function<void(LeaseId lease, bool aside)> set_aside;
-    std::function<void()> on_change;  // after each end of an attempt
+    std::function<void(TenantId tenant)> hang_up;  // as TenantServer::hang_up
+    std::function<void()> on_change;               // after each end of an attempt
   };
 
   // How long a step of parking may take before everything is undone.
@@ -68,7 +69,7 @@ class ParkKeeper {
   void restore();
   void on_lease_change(const LeaseEntry& entry, bool gone);
   // As in TenantServer::Parts.
-  void on_connected(const Tenant& tenant, bool again);
+  void on_connected(const Tenant& tenant);
   void on_ready(const Tenant& tenant, const gpurota_msg_park_ready& ready);
 
  private:

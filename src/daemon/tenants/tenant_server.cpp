@@ -154,7 +154,7 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
     return sessions_.end(session, "it did not take the welcome");
   }
   latency_.on_connected(*entry);
-  if (parts_.on_connected) parts_.on_connected(tenant, message.held_count > 0);
+  if (parts_.on_connected) parts_.on_connected(tenant);
 }
 
 bool TenantServer::welcome(Tenant& tenant, std::uint32_t seq, const Fd& event) {
