@@ -529,7 +529,7 @@ proto::ListProcesses::Reply Views::processes(uid_t viewer, std::optional<LeaseId
   return reply;
 }
 
-// The driver does not list them. They are shown on the first GPU of their lease.
+// Parked processes, which the driver does not list, are shown on the first GPU of their lease.
 void Views::add_parked(const LeaseEntry& entry, uid_t viewer,
                        proto::ListProcesses::Reply& reply) const {
   const GpuEntry* const gpu = parts_.gpus.find(entry.lease.gpus.front().uuid);
