@@ -8,8 +8,7 @@ __thread ParkMark* t_park_mark __attribute__((tls_model("initial-exec"))) = null
 
 namespace {
 
-constexpr uint32_t kHasMembarrier = 1;
-constexpr uint32_t kLacksMembarrier = 2;
+constexpr int64_t kStoresTakeMs = 5;
 // With this many marks in use, a new thread looks for marks of threads that have ended.
 constexpr uint32_t kMarksBeforeLooking = 64;
 
@@ -18,13 +17,6 @@ bool lives(int32_t tid) {
 }
 
 }  // namespace
-
-void Parking::find_barrier() {
-  if (barrier_.load(std::memory_order_relaxed) != 0) return;
-  const bool ok = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-  if (!ok) state_.fetch_or(kFence);
-  barrier_.store(ok ? kHasMembarrier : kLacksMembarrier);
-}
 
 // A reused thread id finds the mark of the ended thread that had it, and takes the mark over.
 ParkMark* Parking::find_mark(int32_t tid) {
@@ -45,7 +37,6 @@ ParkMark* Parking::register_thread() {
   ErrnoGuard guard;
   const int32_t tid = sys_gettid();
   Lock lock(mutex_);
-  find_barrier();
   ParkMark* mark = find_mark(tid);
   if (mark == nullptr) {
     overflow_.tid.store(-1, std::memory_order_relaxed);
@@ -65,9 +56,8 @@ ParkMark* Parking::enter_slow(ParkMark* mark, uint32_t depth, bool may_answer,
   if (depth > 0 && mark != &overflow_) return mark;
   ErrnoGuard guard;
   for (;;) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
     const uint32_t seen = state_.load();
-    const auto state = static_cast<ParkState>(seen & ~kFence);
+    const auto state = static_cast<ParkState>(seen);
     if (state == ParkState::kRuns || state == ParkState::kRests) return mark;
     mark->depth.fetch_sub(1);
     if (state == ParkState::kParked && may_answer && captures.load() == 0) return nullptr;
@@ -86,16 +76,16 @@ ParkMark* Parking::begin_round() {
   return nullptr;
 }
 
+// The process registers for membarrier only now, because that can take milliseconds. Where
+// membarrier is forbidden, the stores of other threads are waited for, which reach memory in
+// microseconds.
 void Parking::set(ParkState state) {
   ErrnoGuard guard;
-  {
-    Lock lock(mutex_);
-    find_barrier();
-  }
-  state_.store(static_cast<uint32_t>(state) | (state_.load() & kFence));
-  if (barrier_.load() == kHasMembarrier) {
-    ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-  }
+  state_.store(static_cast<uint32_t>(state));
+  const bool seen =
+      ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+      ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+  if (!seen) sleep_ms(kStoresTakeMs);
   futex_wake(&state_, INT32_MAX);
 }
 

@@ -68,7 +68,7 @@ class Parking {
 
   // For the helper thread.
   void set(ParkState state);
-  ParkState state() const { return static_cast<ParkState>(state_.load() & ~kFence); }
+  ParkState state() const { return static_cast<ParkState>(state_.load()); }
   // Whether no thread is in a question. A thread that died in one does not count.
   bool nobody_asks();
 
@@ -83,18 +83,12 @@ class Parking {
   std::atomic<uint32_t> obstacles;
 
  private:
-  // Set in `state_` where the kernel has no membarrier: every question then takes the slow path,
-  // which fences.
-  static constexpr uint32_t kFence = 1u << 31;
-
   ParkMark* enter_slow(ParkMark* mark, uint32_t depth, bool may_answer,
                        const std::atomic<uint32_t>& captures);
-  void find_barrier();  // with the mutex held
   ParkMark* register_thread();
   ParkMark* find_mark(int32_t tid);
 
   std::atomic<uint32_t> state_;    // a futex
-  std::atomic<uint32_t> barrier_;  // 0: not registered yet, 1: membarrier, 2: there is none
   std::atomic<ParkMark*> worker_;  // its mark; nullptr: there was no round
   std::atomic<uint32_t> used_;     // marks [0, used_) have been in use
   uint32_t next_check_;            // the next mark to check for an ended thread
