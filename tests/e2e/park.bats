@@ -269,6 +269,28 @@ runs_helper() { helper_pid "$1" >/dev/null; }
   wait_until no_leases
 }
 
+@test "without room on the GPU a lease stays parked, and comes back when there is room" {
+  begin compute --memory 2G
+  gpurota park L1
+  wait_until used_on_gpu '== 0'
+  # A program without a lease takes all but a little.
+  local mib
+  mib=$(value 'gpus[0]["memory_bytes"] // 2**20 - 240')
+  in_background stranger env -u GPUROTA_RUNTIME_DIR CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold "$mib"
+  local stranger=$BACKGROUND_PID
+  wait_until says stranger holding
+  run gpurota unpark L1
+  [[ "$status" = 1 && "$output" = *"the driver's restore failed: OUT_OF_MEMORY"* ]]
+  [[ "$output" = *"it stays parked"* ]]
+  state_is '"parked"'
+  waits_parked
+  kill -KILL "$stranger"
+  wait_until gone "$stranger"
+  gpurota unpark L1
+  goes_on
+  ends_right
+}
+
 @test "a parked lease is never unused" {
   printf '[watch]\nunused = "stop"\nunused_after = "1s"\nunused_grace = "1s"\n' >gpurota.toml
   gpurota reload
