@@ -150,6 +150,8 @@ std::string LeaseMethods::notice(const Caller& caller, LeaseId lease,
 
 void LeaseMethods::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (!gone || !entry.cause) return;
+  std::erase_if(park_calls_,
+                [&](const auto& each) { return std::get<LeaseId>(each) == entry.lease.id; });
   proto::Hold::Reply reply;
   reply.lease.lease_id = entry.lease.id;
   reply.lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));

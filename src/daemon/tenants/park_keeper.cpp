@@ -77,6 +77,11 @@ Result<void> ParkKeeper::park(LeaseId lease, const Author& by) {
   if (!parts_.runner || parts_.program.file.empty()) {
     return fail(Code::kUnavailable, "gpurota-park is not installed beside gpurotad");
   }
+  if (works_.size() >= kMostAtOnce) {
+    return fail(Code::kLimit, fmt::format("{} leases are being parked, or brought back: try again "
+                                          "in some seconds",
+                                          works_.size()));
+  }
   GPUROTA_TRY(parts_.checks.check(*entry));
   if (entry->lease.swap() && !parts_.turns.stay_of(lease)) {
     return fail(Code::kLimit, "host memory has no room for the memory of " + to_string(lease) +
@@ -269,7 +274,8 @@ Result<void> ParkKeeper::unpark(LeaseId lease, const Author& by) {
   return {};
 }
 
-void ParkKeeper::release(LeaseId lease, const std::string& trouble, double seconds) {
+// `trouble` is a copy, because the work that it may come from is erased.
+void ParkKeeper::release(LeaseId lease, const std::string trouble, double seconds) {
   const LeaseEntry& entry = parts_.tables.leases.at(lease);
   const Work& work = works_.at(lease);
   const Author by = work.by;

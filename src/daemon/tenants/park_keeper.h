@@ -51,6 +51,8 @@ class ParkKeeper {
   // How long a step of parking may take before everything is undone.
   static constexpr Duration kEvictPatience = std::chrono::seconds(60);
   static constexpr Duration kClosePatience = std::chrono::seconds(10);
+  // Each needs a process that loads the driver.
+  static constexpr std::size_t kMostAtOnce = 8;
 
   // All parts must outlive the ParkKeeper.
   explicit ParkKeeper(Parts parts) : parts_(std::move(parts)) {}
@@ -98,7 +100,7 @@ class ParkKeeper {
   void on_not_parked(LeaseId lease, const ParkReport& report);
   void on_not_back(LeaseId lease, const ParkReport& report);
   // Lets the processes run on. `trouble`: why the lease is not parked; empty: it was brought back.
-  void release(LeaseId lease, const std::string& trouble, double seconds);
+  void release(LeaseId lease, std::string trouble, double seconds);
   void finish(LeaseId lease, const std::string& trouble);
   std::vector<ports::ProcessId> living(const LeaseEntry& entry) const;
   const Tenant* tenant_of(LeaseId lease, pid_t pid) const;
