@@ -22,7 +22,7 @@ import zipfile
 PAGE = ("src/web/page/bundle/page.js", "src/web/page/bundle/licences.txt")
 NOTICE = b"Jason Miller"
 # Programs that only other programs of gpurota start, and that have no --version.
-SILENT = {"gpurota-burn", "gpurota-keeper"}
+SILENT = {"gpurota-burn", "gpurota-keeper", "gpurota-park"}
 
 
 def output_of(*command):

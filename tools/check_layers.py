@@ -40,6 +40,7 @@ ALLOWED = {
     "kube": ["base", "abi", "core", "proto", "client"],
     "keeper": ["base", "abi", "core", "jobs"],
     "web": ["base", "core", "proto", "client"],
+    "park": ["base", "abi"],
     "interposer": ["abi"],
     "burn": ["base", "abi"],
     "testing": ["base", "core", "ports"],

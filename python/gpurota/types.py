@@ -183,6 +183,15 @@ class Lease:
     # lease, or to a part of its programs
     limited_group: Optional[str] = None
     latency: Optional[str] = None  # normal, interactive
+    # the interactive leases for which its programs hold back work; None: none
+    held_back_for: Optional[List[str]] = None
+    # owner; for how long they have held back work, by the report of the program with the most;
+    # programs that have ended do not count
+    held_seconds: Optional[int] = None
+    # parking, parked, unparking. its processes are off its GPUs, or on the way there or back
+    parked: Optional[str] = None
+    # owner; why it could not be parked, or brought back, the last time
+    park_trouble: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -451,8 +460,9 @@ class Event:
     # process_stopped, gpu_error, gpu_recovered, gpu_drained, gpu_undrained, config_reloaded,
     # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble,
     # gpu_set, filler_resumed, booking_made, booking_moved, booking_begun, booking_cancelled,
-    # booking_missed, access_set, access_mended, job_changed, filler_changed. job_changed,
-    # filler_changed: an administrator has changed another user's
+    # booking_missed, access_set, access_mended, job_changed, filler_changed, lease_parked,
+    # lease_unparked, park_failed. job_changed, filler_changed: an administrator has changed another
+    # user's
     type: str
     count: int  # the number of times; repeated denials are one event
     message: str  # one sentence

@@ -14,14 +14,19 @@ PerThreadStream::PerThreadStream() { ++t_per_thread_depth; }
 PerThreadStream::~PerThreadStream() { --t_per_thread_depth; }
 bool PerThreadStream::is_on() { return t_per_thread_depth > 0; }
 
-Call::Call(const char* function) : driver_(Driver::get()), error_(driver_.ready()) {
+Call::Call(const char* function, const char* parked)
+    : driver_(Driver::get()),
+      error_(driver_.ready()),
+      pass_(error_ == CUDA_SUCCESS ? &driver_.machine->own_slot() : nullptr,
+            parked != nullptr ? parked : function) {
   // A forked child may have inherited a locked mutex: it must not lock that mutex.
   if (error_ != CUDA_SUCCESS) return;
   lock_ = std::unique_lock(driver_.mutex);
   error_ = check_captures(driver_, function);
 }
 
-ContextCall::ContextCall(const char* function) : Call(nullptr) {
+ContextCall::ContextCall(const char* function, const char* parked)
+    : Call(nullptr, parked != nullptr ? parked : function) {
   if (failed()) return;
   std::vector<Context*>& stack = context_stack();
   if (stack.empty() || stack.back() == nullptr) {

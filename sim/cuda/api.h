@@ -16,6 +16,7 @@
 
 #include "abi/cuda_abi.h"
 #include "sim/cuda/driver.h"
+#include "sim/cuda/park_pass.h"
 
 #include <mutex>
 
@@ -44,10 +45,11 @@ class PerThreadStream {
 };
 
 // A call that needs cuInit only. With a null `function` the constructor does not check whether a
-// capture forbids the call: the caller checks that.
+// capture forbids the call: the caller checks that. `parked`: by this name the rules of parking
+// (park_pass.h) are looked up; null: as `function`.
 class Call {
  public:
-  explicit Call(const char* function = __builtin_FUNCTION());
+  explicit Call(const char* function = __builtin_FUNCTION(), const char* parked = nullptr);
   bool failed() const { return error_ != CUDA_SUCCESS; }
   CUresult error() const { return error_; }
   Driver& driver() const { return driver_; }
@@ -57,13 +59,14 @@ class Call {
  protected:
   Driver& driver_;
   CUresult error_;
+  ParkPass pass_;
   std::unique_lock<std::mutex> lock_;
 };
 
 // A call that needs a usable current context.
 class ContextCall : public Call {
  public:
-  explicit ContextCall(const char* function = __builtin_FUNCTION());
+  explicit ContextCall(const char* function = __builtin_FUNCTION(), const char* parked = nullptr);
   Context* context() const { return context_; }
 
  private:

@@ -141,7 +141,7 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
 // the query fails and invalidates the capture.
 class EventQuestion : public ContextCall {
  public:
-  EventQuestion(CUevent handle, const char* function) : ContextCall(nullptr) {
+  EventQuestion(CUevent handle, const char* function) : ContextCall(nullptr, function) {
     if (failed()) return;
     event_ = driver_.events.find(handle);
     if (event_ == nullptr) {

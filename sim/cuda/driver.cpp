@@ -59,6 +59,7 @@ CUresult Driver::init(unsigned flags) {
                                              ::getenv("CUDA_DEVICE_ORDER"));
   if (devices.empty()) return CUDA_ERROR_NO_DEVICE;
   if (!found->join()) return CUDA_ERROR_OPERATING_SYSTEM;
+  engine.count_in(&found->own_slot().in_flight);
   machine = std::move(found);
   visible = std::move(devices);
   primary.resize(visible.size());

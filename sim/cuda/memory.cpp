@@ -48,6 +48,9 @@ CUresult allocate_managed(Driver& driver, Context& context, std::size_t bytes, u
   allocation.device = context.device;
   allocation.id = driver.machine->next_id();
   allocation.flags = flags;
+  std::atomic<std::uint32_t>& managed = driver.machine->own_slot().managed;
+  ++managed;
+  allocation.prevents_parking = {&managed, [](std::atomic<std::uint32_t>* count) { --*count; }};
   driver.space.add(allocation);
   *out = allocation.base;
   return CUDA_SUCCESS;

@@ -8,6 +8,7 @@
 #include "abi/cuda_abi.h"
 #include "sim/cuda/physical.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +51,8 @@ struct Allocation {
   unsigned opened = 1;                         // how often it was opened by its handle
   std::map<int, CUmemAccess_flags> access_by;  // of mapped memory, by ordinal
   CUmemAllocationProp properties = {};         // of mapped memory
+  // Of managed memory: its end lets the process be parked again.
+  std::shared_ptr<std::atomic<std::uint32_t>> prevents_parking;
 
   std::size_t extent() const { return room > size ? room : size; }
   bool on_device() const { return kind != Kind::kHost && kind != Kind::kRegistered; }

@@ -29,7 +29,7 @@ Stream* resolve_stream(Driver& driver, Context& context, CUstream handle) {
   return driver.streams.find(handle);
 }
 
-StreamCall::StreamCall(CUstream handle, const char* function) : ContextCall(nullptr) {
+StreamCall::StreamCall(CUstream handle, const char* function) : ContextCall(nullptr, function) {
   if (failed()) return;
   stream_ = resolve_stream(driver_, *context(), handle);
   error_ =

@@ -31,6 +31,7 @@ bool Engine::link(const WorkPtr& work, const std::vector<WorkPtr>& after) {
 
 void Engine::submit(const WorkPtr& work, const std::vector<WorkPtr>& after) {
   bool runs_now = false;
+  begin();
   {
     const std::lock_guard lock(mutex_);
     if (!link(work, after)) return;
@@ -42,6 +43,7 @@ void Engine::submit(const WorkPtr& work, const std::vector<WorkPtr>& after) {
 
 CUresult Engine::run(const WorkPtr& work, const std::vector<WorkPtr>& after) {
   bool runs_now = false;
+  begin();
   {
     const std::lock_guard lock(mutex_);
     runs_now = link(work, after);
@@ -84,6 +86,7 @@ void Engine::execute(const WorkPtr& first) {
     work->body_ = nullptr;  // frees what the function holds, even if the work itself is kept
     work->finished_ns_ = now_ns();
     work->done_.store(true, std::memory_order_release);
+    end();
     for (const WorkPtr& follower : work->followers_) {
       if (--follower->waits_for_ > 0) continue;
       if (follower->body_) {

@@ -49,13 +49,22 @@ class Engine {
   // Whether the calling thread runs a host function of the program.
   static bool in_host_function();
   static void set_in_host_function(bool inside);
+  // Where the engine counts pieces of work that have not ended: a word of the machine's state.
+  void count_in(std::atomic<std::uint32_t>* in_flight) { in_flight_ = in_flight; }
 
  private:
   bool link(const WorkPtr& work, const std::vector<WorkPtr>& after);
   void execute(const WorkPtr& work);
   void make_ready(const WorkPtr& work);
   void worker();
+  void begin() {
+    if (auto* const count = in_flight_.load()) count->fetch_add(1);
+  }
+  void end() {
+    if (auto* const count = in_flight_.load()) count->fetch_sub(1);
+  }
 
+  std::atomic<std::atomic<std::uint32_t>*> in_flight_{nullptr};
   std::mutex mutex_;
   std::condition_variable ready_, finished_;
   std::deque<WorkPtr> queue_;

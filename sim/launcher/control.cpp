@@ -108,12 +108,14 @@ Result<void> change_one(Machine& machine, const std::string& setting) {
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t number, parse_number(value));
   if (key == "release_delay_ms") {
     state.release_delay_ns = number * 1'000'000;
+  } else if (key == "park_delay_ms") {
+    state.park_delay_ns = number * 1'000'000;
   } else if (key == "hold_for_children") {
     state.hold_for_children = number != 0 ? 1 : 0;
   } else {
     return fail(Code::kInvalid, "a machine has no \"" + key +
-                                    "\": it has release_delay_ms, hold_for_children, host_budget "
-                                    "and gpuN.KEY");
+                                    "\": it has release_delay_ms, hold_for_children, "
+                                    "park_delay_ms, host_budget and gpuN.KEY");
   }
   return {};
 }

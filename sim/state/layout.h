@@ -14,7 +14,7 @@
 namespace gpurota::sim {
 
 constexpr std::uint32_t kStateMagic = 0x4d495347;  // "GSIM"
-constexpr std::uint32_t kStateVersion = 9;
+constexpr std::uint32_t kStateVersion = 10;
 constexpr int kMaxDevices = 32;     // GPUs and MIG instances
 constexpr int kMaxProcesses = 512;  // at a time, dead ones that still hold memory included
 constexpr int kMaxShared = 1024;    // exported or imported physical allocations
@@ -81,6 +81,10 @@ struct DeviceUse {
   Activity activity;
 };
 
+// The states of a process that is parked (cuCheckpointProcessLock and the like), as
+// cuCheckpointProcessGetState reports them.
+enum ParkState : std::uint32_t { kParkRunning = 0, kParkLocked = 1, kParkCheckpointed = 2 };
+
 enum SlotState : std::uint32_t { kSlotFree = 0, kSlotLive = 1, kSlotDead = 2 };
 
 struct ProcessSlot {
@@ -91,6 +95,14 @@ struct ProcessSlot {
   std::int32_t inner_pid;       // the pid in its own namespace
   std::uint64_t release_at_ns;  // dead: when the memory is freed; 0 while children hold it
   std::atomic<std::uint64_t> host_bytes;  // host memory made resident for this process
+  // Parking (parking.cpp). `park` is a futex. The last two: what the process gets back when it is
+  // restored.
+  std::atomic<std::uint32_t> park;       // a ParkState
+  std::atomic<std::uint32_t> in_calls;   // calls under way that a lock waits for
+  std::atomic<std::uint32_t> in_flight;  // pieces of work that have not ended
+  std::atomic<std::uint32_t> managed;    // allocations of managed memory, which prevent parking
+  std::uint64_t parked_bytes[kMaxDevices];
+  std::uint32_t parked_contexts[kMaxDevices];
   char group[kMaxGroupPath];  // its control group when it last allocated; empty: not known
   DeviceUse use[kMaxDevices];
 };
@@ -137,9 +149,10 @@ struct MachineState {
   std::uint64_t host_budget_bytes;
   std::atomic<std::uint64_t> release_delay_ns;
   std::atomic<std::uint32_t> hold_for_children;
-  std::int32_t process_end, shared_end;  // entries from here on were never used
-  std::uint64_t reaped_at_ns;            // when a process last looked for dead ones
-  std::atomic<std::uint64_t> next_id;    // of contexts, buffers and handles, unique on the machine
+  std::atomic<std::uint64_t> park_delay_ns;  // that each step of parking takes
+  std::int32_t process_end, shared_end;      // entries from here on were never used
+  std::uint64_t reaped_at_ns;                // when a process last looked for dead ones
+  std::atomic<std::uint64_t> next_id;  // of contexts, buffers and handles, unique on the machine
 
   DeviceConfig device[kMaxDevices];
   DeviceFaults faults[kMaxDevices];

@@ -161,6 +161,10 @@ bool Machine::join() {
     slot.start_time = process_start_time(slot.inner_pid);
     slot.release_at_ns = 0;
     slot.host_bytes = 0;
+    slot.park = kParkRunning;
+    slot.in_calls = 0;
+    slot.in_flight = 0;
+    slot.managed = 0;
     for (DeviceUse& use : slot.use) {
       use.bytes = 0;
       use.contexts = 0;

@@ -82,6 +82,14 @@ class Machine {
                         std::uint64_t hard);
   GroupLimits group_limits(int device, const std::string& group);
 
+  // Parking (parking.cpp). The entry of this process, and of the living process with this number
+  // (null: it is on no simulated GPU).
+  ProcessSlot& own_slot() { return state_->process[slot_]; }
+  ProcessSlot* find_process(std::int32_t pid);
+  // Takes what the process has from its GPUs into host memory, and back. False: there is no room.
+  bool take_off(ProcessSlot& slot);
+  bool put_back(ProcessSlot& slot);
+
   DeviceTotals totals(int device);
   // The same as a process of a limited control group sees it: no more than the smallest limit.
   DeviceTotals totals_here(int device);

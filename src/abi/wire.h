@@ -226,5 +226,6 @@ struct gpurota_msg_processes {
 };
 
 #include "abi/wire_latency.h"
+#include "abi/wire_park.h"
 #include "abi/wire_share.h"
 #include "abi/wire_swap.h"

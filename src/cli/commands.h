@@ -36,6 +36,7 @@ int top(const Context& context, const TopOptions& options);
 int container_args(const Context& context, const ContainerArgsOptions& options);
 int ps(const Context& context, const PsOptions& options);
 int release(const Context& context, const ReleaseOptions& options);
+int park(const Context& context, const ParkOptions& options);
 int update(const Context& context, const UpdateOptions& options);
 int version(const Context& context, const VersionOptions& options);
 int doctor(const Context& context, const DoctorOptions& options);

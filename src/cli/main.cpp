@@ -37,6 +37,7 @@ int run_command(const gpurota::cli::Context& context, const gpurota::cli::Comman
           return container_args(context, options);
         if constexpr (std::is_same_v<Options, ReleaseOptions>) return release(context, options);
         if constexpr (std::is_same_v<Options, UpdateOptions>) return update(context, options);
+        if constexpr (std::is_same_v<Options, ParkOptions>) return park(context, options);
         if constexpr (std::is_same_v<Options, VersionOptions>) return version(context, options);
         if constexpr (std::is_same_v<Options, DoctorOptions>) return doctor(context, options);
         if constexpr (std::is_same_v<Options, EventsOptions>) return events(context, options);

@@ -70,6 +70,13 @@ struct Watch {
   bool operator==(const Watch&) const = default;
 };
 
+// [park]
+struct Park {
+  // Major versions of the driver with which leases can be parked, beside those that were measured.
+  std::vector<std::string> drivers;
+  bool operator==(const Park&) const = default;
+};
+
 // [soft_limit]: what happens to a lease above its soft limit. Each policy includes those before it.
 struct SoftLimit {
   enum class Policy {
@@ -250,6 +257,7 @@ struct Config {
   // Rows of usage in the store; beyond this a user's oldest rows are merged.
   int max_usage_rows_per_user = 20000;
   Automatic automatic;
+  Park park;
   SoftLimit soft_limit;
   LoweredLimit lowered_limit;
   Filler filler;

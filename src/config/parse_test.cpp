@@ -84,6 +84,12 @@ foreign_use = "notify"
   EXPECT_EQ(config->watch.unused, WatchAction::kStop);
 }
 
+TEST(Config, TakesTheDriversWithWhichLeasesCanBeParked) {
+  EXPECT_EQ(parse("[park]\ndrivers = [\"610\", \"615\"]\n", "f")->park.drivers,
+            (std::vector<std::string>{"610", "615"}));
+  EXPECT_FALSE(parse("[park]\ndrivers = \"610\"\n", "f"));
+}
+
 TEST(Config, TakesTheSectionOfAutomaticLeases) {
   const auto config = parse(R"(
 privacy = "open"

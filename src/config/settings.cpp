@@ -59,6 +59,7 @@ Settings fixed_settings(Config& config) {
       {"filler.load_percent", count(config.filler.load_percent, 1, 101)},
       {"filler.count_against_limits", flag(config.filler.count_against_limits)},
       {"filler.longest_stay", duration(config.filler.longest_stay, ms(0))},
+      {"park.drivers", names(config.park.drivers)},
       {"turns.host_budget", size(config.turns.host_budget)},
       {"turns.pinned", size(config.turns.pinned)},
       {"turns.moving_percent", count(config.turns.moving_percent, 1, 100)},

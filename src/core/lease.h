@@ -5,6 +5,7 @@
 #include "base/ids.h"
 #include "core/end_warning.h"
 #include "core/latency_class.h"
+#include "core/park_state.h"
 #include "core/time.h"
 
 #include <chrono>
@@ -73,6 +74,7 @@ struct Lease {
   // When it leaves for a booking, at the earliest; empty: it is not known to leave.
   std::optional<WallTime> leaves{};
   bool warned = false;  // about `ends` or `leaves`, whichever comes first
+  ParkState park = ParkState::kNone;
 
   bool exclusive() const { return !gpus.empty() && !gpus.front().limit; }
   bool swap() const { return !gpus.empty() && gpus.front().swap; }

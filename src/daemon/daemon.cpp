@@ -18,6 +18,19 @@ namespace {
 // configuration takes effect at once.
 constexpr std::chrono::milliseconds kReloadPatience{50};
 
+// Logs the mistakes of a configuration and returns them as an error.
+Result<proto::Reload::Reply> refuse(const config::Loaded& loaded) {
+  for (const config::Problem& mistake : loaded.mistakes) log::error(to_string(mistake));
+  const std::size_t count = loaded.mistake_count();
+  const std::string what =
+      count == 1 ? std::string("a mistake") : fmt::format("{} mistakes", count);
+  log::error(fmt::format("the new configuration has {} and is refused, the old one stays in effect",
+                         what));
+  return fail(Code::kInvalid,
+              fmt::format("the configuration has {}, and the old settings stay in effect:\n{}",
+                          what, config::mistakes_text(loaded)));
+}
+
 }  // namespace
 
 // Each part may refer to the parts above it here. A part calls the parts below it through
@@ -71,6 +84,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       swap_({world_.loop, world_.processes, turns_, grants_, config_, users_, sampler_, records_}),
       roster_(places_.roster),
       tenants_(tenants_parts()),
+      parker_(park_parts()),
       limits_({tables_, leases_, grants_, config_, control_, turns_}),
       notifier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
       notices_(notices_parts()),
@@ -146,6 +160,8 @@ void Daemon::publish(const LeaseEntry& entry, bool gone) {
   turns_.on_lease_change(entry, gone);
   // The lease's tenants get their limits before anybody else gets the memory.
   tenants_.on_lease_change(entry, gone);
+  parker_.on_lease_change(entry, gone);
+  if (gone) aside_.erase(entry.lease.id);
   // Clients that ask about the lease find its end before its holders are notified.
   methods_.on_lease_change(entry, gone);
   limits_.on_lease_change(entry, gone);
@@ -211,7 +227,12 @@ Bookings::Parts Daemon::bookings_parts() {
 }
 
 void Daemon::set_aside(LeaseId lease, bool aside, const std::string& why) {
-  turns_.set_aside(lease, aside);
+  if (aside) {
+    aside_.insert(lease);
+  } else {
+    aside_.erase(lease);
+  }
+  turns_.set_aside(lease, aside || parker_.keeps_aside(lease));
   Recorder::Event event;
   event.type = proto::EventType::kLeaseUpdated;
   event.lease = lease;
@@ -253,7 +274,43 @@ TenantServer::Parts Daemon::tenants_parts() {
           .attribution = attribution_,
           .records = records_,
           .roster = roster_,
-          .durability = world_.durability};
+          .durability = world_.durability,
+          .on_connected = [this](const Tenant& tenant) { parker_.on_connected(tenant); },
+          .on_park_ready =
+              [this](const Tenant& tenant, const gpurota_msg_park_ready& ready) {
+                parker_.on_ready(tenant, ready);
+              }};
+}
+
+ParkKeeper::Parts Daemon::park_parts() {
+  const std::string user = ::geteuid() == 0 ? "root" : std::string();
+  return {
+      .loop = world_.loop,
+      .tables = tables_,
+      .leases = leases_,
+      .turns = turns_,
+      .tenants = tenants_.table(),
+      .processes = world_.processes,
+      .samples = sampler_,
+      .recorder = recorder_,
+      .checks = ParkChecks({.config = config_,
+                            .gpus = gpus_,
+                            .driver = finder_.driver(),
+                            .tenants = tenants_.table(),
+                            .attribution = attribution_,
+                            .processes = world_.processes}),
+      .runner = world_.runner,
+      .program = {.file = places_.park,
+                  .lock = places_.runtime_dir + "/park.lock",
+                  .library = places_.driver_library,
+                  .user = user},
+      .set_aside = [this](LeaseId lease,
+                          bool aside) { turns_.set_aside(lease, aside || aside_.contains(lease)); },
+      .on_change =
+          [this] {
+            answers_.changed();
+            control_.repeat_calls(CallEvent::kPark);
+          }};
 }
 
 LeaseNotices::Parts Daemon::notices_parts() {
@@ -332,6 +389,7 @@ Views::Parts Daemon::views_parts() {
           .watch = watch_,
           .turns = turns_,
           .driver_limits = driver_limits_,
+          .parker = parker_,
           .states = states_,
           .loop = world_.loop,
           .wall_clock = world_.wall_clock};
@@ -440,7 +498,8 @@ CallContext Daemon::call_context() {
           .series = series_,
           .wake_streams = [this] { control_.on_event(); },
           .sessions = sessions_,
-          .driver_limits = driver_limits_};
+          .driver_limits = driver_limits_,
+          .parker = parker_};
 }
 
 Housekeeping::Parts Daemon::housekeeping_parts() {
@@ -554,6 +613,7 @@ Result<void> Daemon::restore() {
     for (const LeaseGpu& gpu : entry.lease.gpus) sampler_.sample_soon(gpu.uuid);
   }
   turns_.restore(settled);
+  parker_.restore();
   return {};
 }
 
@@ -594,18 +654,6 @@ Result<proto::Reload::Reply> Daemon::reload() {
   log::info("the configuration has been read again", {{"changes", reply.changes->size()}});
   record(proto::EventType::kConfigReloaded, "the configuration has been read again");
   return reply;
-}
-
-Result<proto::Reload::Reply> Daemon::refuse(const config::Loaded& loaded) const {
-  for (const config::Problem& mistake : loaded.mistakes) log::error(to_string(mistake));
-  const std::size_t count = loaded.mistake_count();
-  const std::string what =
-      count == 1 ? std::string("a mistake") : fmt::format("{} mistakes", count);
-  log::error(fmt::format("the new configuration has {} and is refused, the old one stays in effect",
-                         what));
-  return fail(Code::kInvalid,
-              fmt::format("the configuration has {}, and the old settings stay in effect:\n{}",
-                          what, config::mistakes_text(loaded)));
 }
 
 proto::ShowConfig::Reply Daemon::show_config(bool everything, const std::string& viewer) {

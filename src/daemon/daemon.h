@@ -25,6 +25,7 @@
 #include "daemon/site_config.h"
 #include "daemon/supervised/job_leases.h"
 #include "daemon/tenants/lease_charges.h"
+#include "daemon/tenants/park_keeper.h"
 #include "daemon/users/users.h"
 #include "daemon/users/web_sessions.h"
 #include "daemon/watch/driver_limits.h"
@@ -35,6 +36,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +79,8 @@ class Daemon : private Reloading {
     std::string systemd_run{};      // path; empty: jobs are not units
     std::string keeper{};           // gpurota-keeper; empty: not found
     std::string gpurota{};          // the command; empty: not found
+    std::string park{};             // gpurota-park; empty: not found
+    std::string driver_library{};   // libcuda of driver_root; empty: where the loader finds it
     std::string fillers{};          // directory of their files
     std::string event_spill{};      // file of events that are not stored yet; empty: none
     std::string config_file{};      // the main file
@@ -107,13 +111,12 @@ class Daemon : private Reloading {
   proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) override;
 
  private:
-  // Logs the mistakes of a configuration and returns them as an error.
-  Result<proto::Reload::Reply> refuse(const config::Loaded& loaded) const;
   // The dependencies of each of the larger parts.
   LeaseHooks lease_hooks();
   Queue::Parts queue_parts();
   Bookings::Parts bookings_parts();
   TenantServer::Parts tenants_parts();
+  ParkKeeper::Parts park_parts();
   LeaseNotices::Parts notices_parts();
   Jobs::Parts jobs_parts();
   Fillers::Parts fillers_parts();
@@ -180,6 +183,7 @@ class Daemon : private Reloading {
   SwapTenants swap_;
   TenantRoster roster_;
   TenantServer tenants_;
+  ParkKeeper parker_;
   LimitKeeper limits_;
   Notifier notifier_;
   LeaseNotices notices_;
@@ -200,7 +204,8 @@ class Daemon : private Reloading {
   ControlMethods methods_;
   Housekeeping house_;
   OrderlyEnd end_;
-  bool serves_ = false;  // start() succeeded
+  std::set<LeaseId> aside_;  // in host memory because of a booking: set_aside()
+  bool serves_ = false;      // start() succeeded
 };
 
 }  // namespace gpurota::daemon

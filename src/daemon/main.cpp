@@ -159,6 +159,10 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.systemd_run = find_systemd_run();
   places.keeper = find_program("gpurota-keeper");
   places.gpurota = find_program("gpurota");
+  places.park = find_program("gpurota-park");
+  if (!places.driver_root.empty()) {
+    places.driver_library = containers::find_driver_library(places.driver_root, "libcuda.so.1");
+  }
   if (options.preload && ::access(places.preload.c_str(), R_OK) != 0) {
     return fail_errno("cannot give programs the library of --preload, " + places.preload, errno);
   }

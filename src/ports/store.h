@@ -12,6 +12,7 @@
 #include "core/end_warning.h"
 #include "core/gpu_wishes.h"
 #include "core/latency_class.h"
+#include "core/park_state.h"
 #include "core/time.h"
 #include "ports/process_id.h"
 
@@ -84,6 +85,8 @@ struct StoredLease {
   // known.
   std::string kubelet_container{};
   LatencyClass latency = LatencyClass::kNormal;
+  ParkState park = ParkState::kNone;
+  std::vector<ProcessId> parked{};  // the processes that `park` is about, of the same boot
   bool operator==(const StoredLease&) const = default;
 };
 

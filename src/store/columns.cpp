@@ -51,6 +51,27 @@ std::vector<ports::StoredContainer> split_containers(const std::string& text) {
   return containers;
 }
 
+std::string join_processes(const std::vector<ports::ProcessId>& processes) {
+  std::string text;
+  for (const ports::ProcessId& each : processes) {
+    text += std::to_string(each.pid) + " " + std::to_string(each.start_ticks) + "\n";
+  }
+  return text;
+}
+
+std::vector<ports::ProcessId> split_processes(const std::string& text) {
+  std::vector<ports::ProcessId> processes;
+  for (const std::string& line : split(text, '\n')) {
+    ports::ProcessId one;
+    const char* const end = line.data() + line.size();
+    const auto [at, error] = std::from_chars(line.data(), end, one.pid);
+    if (error != std::errc() || at == end || *at != ' ') continue;
+    if (std::from_chars(at + 1, end, one.start_ticks).ec != std::errc()) continue;
+    processes.push_back(one);
+  }
+  return processes;
+}
+
 std::string join_pids(const std::vector<pid_t>& pids) {
   std::string text;
   for (const pid_t pid : pids) text += (text.empty() ? "" : ",") + std::to_string(pid);

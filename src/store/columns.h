@@ -68,6 +68,11 @@ std::string join_pids(const std::vector<pid_t>& pids);
 // Stops at the first part that is not a number.
 std::vector<pid_t> split_pids(const std::string& text);
 
+// "4711 123456", a line each: number and start.
+std::string join_processes(const std::vector<ports::ProcessId>& processes);
+// Leaves out damaged lines.
+std::vector<ports::ProcessId> split_processes(const std::string& text);
+
 // "1000 PATH", a line each: the kernel allows no line break in the path of a control group.
 std::string join_containers(const std::vector<ports::StoredContainer>& containers);
 // Leaves out damaged lines.

@@ -16,15 +16,15 @@ constexpr const char* kSelectLeases =
     "cgroup,"
     " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
     " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, "
-    "warned, needs_driver_limit, pod_uid, latency, kubelet_container"
+    "warned, needs_driver_limit, pod_uid, latency, kubelet_container, park, parked"
     " FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
     " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
     " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, "
-    "warned, needs_driver_limit, pod_uid, latency, kubelet_container)"
+    "warned, needs_driver_limit, pod_uid, latency, kubelet_container, park, parked)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-    "?, ?, ?)";
+    "?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -56,6 +56,8 @@ StoredLease lease_at(const Statement& row) {
   lease.pod_uid = row.bytes(28);
   lease.latency = latency_at(row, 29);
   lease.kubelet_container = row.bytes(30);
+  lease.park = parse_park_state(row.bytes(31)).value_or(ParkState::kNone);
+  lease.parked = split_processes(row.bytes(32));
   return lease;
 }
 
@@ -119,8 +121,9 @@ Result<void> LeaseTables::write(const StoredLease& lease) {
   insert.bind(lease.warning.before.count()).bind(lease.warning.signal);
   insert.bind(to_integer(lease.leaves)).bind(lease.warned ? 1 : 0);
   insert.bind(lease.needs_driver_limit ? 1 : 0).bind_text(lease.pod_uid);
-  insert.bind_text(to_string(lease.latency));
-  GPUROTA_TRY(insert.bind_blob(lease.kubelet_container).run());
+  insert.bind_text(to_string(lease.latency)).bind_blob(lease.kubelet_container);
+  insert.bind_text(to_string(lease.park));
+  GPUROTA_TRY(insert.bind_text(join_processes(lease.parked)).run());
   GPUROTA_TRY(write_commands(lease));
   return write_parts(lease);
 }

@@ -328,6 +328,12 @@ ALTER TABLE request ADD COLUMN latency TEXT NOT NULL DEFAULT 'normal';
 -- the control group of the container that the kubelet of its pod runs in
 ALTER TABLE lease ADD COLUMN kubelet_container BLOB NOT NULL DEFAULT x'';
 )sql",
+    R"sql(
+-- parking, parked, unparking; empty: none of these
+ALTER TABLE lease ADD COLUMN park TEXT NOT NULL DEFAULT '';
+-- of the processes concerned: number and start, a line each
+ALTER TABLE lease ADD COLUMN parked TEXT NOT NULL DEFAULT '';
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

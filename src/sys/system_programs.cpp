@@ -27,6 +27,7 @@ namespace gpurota::sys {
 namespace {
 
 constexpr std::size_t kMostComplaint = 1024;
+constexpr std::size_t kMostOutput = std::size_t{256} << 10;
 // systemd ends a unit when its time is over; this is the extra time we give systemd-run.
 constexpr Duration kSystemdTakes = std::chrono::seconds(2);
 constexpr const char* kEnvironment[] = {
@@ -93,8 +94,8 @@ struct SystemPrograms::Run {
   TimePoint begun{};
   ports::ProgramEnd end{};
   pid_t pid = 0;  // 0: not started
-  Fd pidfd{}, complaints{};
-  ports::EventLoop::SourcePtr on_death{}, on_output{}, timer{};
+  Fd pidfd{}, complaints{}, lines{};
+  ports::EventLoop::SourcePtr on_death{}, on_output{}, on_lines{}, timer{};
   bool line_over = false;  // the first line is complete
 };
 
@@ -107,7 +108,7 @@ SystemPrograms::SystemPrograms(ports::EventLoop& loop, std::shared_ptr<ports::Ac
 
 SystemPrograms::~SystemPrograms() {
   for (const auto& [id, run] : runs_) {
-    if (run->pid <= 0) continue;
+    if (run->pid <= 0 || run->program.finishes) continue;
     (void)::kill(-run->pid, SIGKILL);
     (void)::kill(run->pid, SIGKILL);
     (void)::waitpid(run->pid, nullptr, WNOHANG);
@@ -152,7 +153,7 @@ std::vector<std::string> SystemPrograms::words_of(const ports::Program& program)
       std::chrono::duration_cast<std::chrono::milliseconds>(program.time_limit).count();
   std::vector<std::string> words = {
       systemd_run_, "--quiet", "--collect", "--no-ask-password", "--pipe", "--wait",
-      "--service-type=exec", "--description=gpurota: a notice to a user",
+      "--service-type=exec", "--description=gpurota: " + program.purpose,
       "--property=User=" + program.user, fmt::format("--property=RuntimeMaxSec={}ms", limit),
       // systemd kills the program, and all that it leaves behind, soon after it should have ended.
       "--property=TimeoutStopSec=1s", "--"};
@@ -179,6 +180,13 @@ Result<void> SystemPrograms::fork(Run& run, const Identity* identity) {
   run.complaints = Fd(ends[0]);
   const Fd complaint(ends[1]);
   (void)::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  Fd output;
+  if (run.program.keeps_output) {
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+    run.lines = Fd(ends[0]);
+    output = Fd(ends[1]);
+    (void)::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  }
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot fork", errno);
   if (pid > 0) {
@@ -189,15 +197,16 @@ Result<void> SystemPrograms::fork(Run& run, const Identity* identity) {
   const int nothing = ::open("/dev/null", O_WRONLY);
   (void)::dup2(complaint.get(), STDERR_FILENO);
   (void)::dup2(input.get(), STDIN_FILENO);
-  (void)::dup2(nothing, STDOUT_FILENO);
+  (void)::dup2(output ? output.get() : nothing, STDOUT_FILENO);
   close_from(3);
   set_signals(ProgramSignals::none());
   forget_our_limits();
   if (identity != nullptr && !become(identity->uid, identity->gid, identity->groups)) {
-    give_up("cannot become the user of [notify]");
+    give_up("cannot become its user");
   }
   if (::chdir("/") != 0) give_up("cannot go to /");
-  (void)::execve(argv[0], argv.data(), const_cast<char* const*>(kEnvironment));
+  (void)::execve(argv[0], argv.data(),
+                 run.program.own_environment ? environ : const_cast<char* const*>(kEnvironment));
   give_up(why_not(errno));
 }
 
@@ -211,6 +220,10 @@ Result<void> SystemPrograms::watch(std::uint64_t id, Run& run) {
   GPUROTA_ASSIGN_OR_RETURN(
       run.on_output, loop_.watch_fd(run.complaints.get(), false, ports::Urgency::kHousekeeping,
                                     [this, &run](unsigned) { on_output(run); }));
+  if (!run.lines) return {};
+  GPUROTA_ASSIGN_OR_RETURN(run.on_lines,
+                           loop_.watch_fd(run.lines.get(), false, ports::Urgency::kHousekeeping,
+                                          [this, &run](unsigned) { on_lines(run); }));
   return {};
 }
 
@@ -226,6 +239,15 @@ void SystemPrograms::on_output(Run& run) const {
     run.line_over = c == '\n' ? !line.empty() : line.size() >= kMostComplaint;
     if (c != '\n' && !run.line_over) line += c;
   }
+}
+
+void SystemPrograms::on_lines(Run& run) const {
+  std::array<char, 4096> buffer;
+  const ssize_t size = ::read(run.lines.get(), buffer.data(), buffer.size());
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (size <= 0) return run.on_lines.reset();
+  const std::size_t room = kMostOutput - run.end.output.size();
+  run.end.output.append(buffer.data(), std::min(static_cast<std::size_t>(size), room));
 }
 
 void SystemPrograms::on_time(std::uint64_t id) {
@@ -258,6 +280,8 @@ void SystemPrograms::on_death(std::uint64_t id) {
     run.end.signal = info.si_status;
   }
   if (run.on_output) on_output(run);
+  // The pipe may have more than one read takes.
+  for (int i = 0; i < 64 && run.on_lines; ++i) on_lines(run);
   finish(id);
 }
 

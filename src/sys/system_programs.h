@@ -49,6 +49,7 @@ class SystemPrograms final : public ports::ProgramRunner {
   Result<void> fork(Run& run, const Identity* identity);
   Result<void> watch(std::uint64_t id, Run& run);
   void on_output(Run& run) const;
+  void on_lines(Run& run) const;
   void on_death(std::uint64_t id);
   void on_time(std::uint64_t id);
   void refuse(std::uint64_t id, const Error& why);

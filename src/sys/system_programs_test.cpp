@@ -61,6 +61,44 @@ TEST_F(SystemProgramsTest, AProgramGetsItsTextOnStandardInputAndEndsWithItsCode)
   EXPECT_EQ(end.code, 3);
 }
 
+TEST_F(SystemProgramsTest, KeepsTheOutputOnlyOfAProgramThatWantsIt) {
+  Program program = shell("echo one; echo two; seq 10000");
+  EXPECT_EQ(end_of(program).output, "");
+  program.keeps_output = true;
+  const ProgramEnd end = end_of(program);
+  EXPECT_TRUE(end.is_good());
+  EXPECT_EQ(end.output.substr(0, 8), "one\ntwo\n");
+  EXPECT_EQ(end.output.substr(end.output.size() - 6), "10000\n");
+}
+
+TEST_F(SystemProgramsTest, AProgramHasOurEnvironmentOnlyIfItWantsIt) {
+  ::setenv("GPUROTA_TEST_VARIABLE", "here", 1);
+  Program program = shell("echo \"<$GPUROTA_TEST_VARIABLE>\"");
+  program.keeps_output = true;
+  EXPECT_EQ(end_of(program).output, "<>\n");
+  program.own_environment = true;
+  EXPECT_EQ(end_of(program).output, "<here>\n");
+  ::unsetenv("GPUROTA_TEST_VARIABLE");
+}
+
+TEST_F(SystemProgramsTest, AProgramThatFinishesOutlivesTheRunner) {
+  const std::string mark = "/tmp/gpurota-finishes-" + std::to_string(::getpid());
+  {
+    SystemPrograms runner{*loop, accounts, ""};
+    Program program = shell("sleep 0.3; touch " + mark);
+    program.finishes = true;
+    runner.run(program, [](const ProgramEnd&) {});
+    const auto timer =
+        loop->add_timer(loop->now() + 200ms, ports::Urgency::kClient, [this] { loop->stop(); });
+    EXPECT_TRUE(loop->run());
+  }
+  for (int i = 0; i < 1000 && ::access(mark.c_str(), F_OK) != 0; ++i) {
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_EQ(::access(mark.c_str(), F_OK), 0);
+  (void)::unlink(mark.c_str());
+}
+
 TEST_F(SystemProgramsTest, ProgramMayIgnoreItsInput) {
   Program program = shell("true");
   program.input.assign(200000, 'x');

@@ -73,6 +73,7 @@ struct SeenLease {
   // A filler's lease ends when anybody else needs the GPU. The lease covers no other processes of
   // its user, and entitles nobody to the GPU.
   bool filler = false;
+  bool parked = false;  // its processes are off the GPU because somebody wants that
   // The lease's charge on this GPU, without what is evicted. Memory imported from another lease is
   // in both charges, and once in Reading::counted_again.
   Bytes charge{};

@@ -268,7 +268,7 @@ void Watcher::add_unused(const Reading& reading, const Policy& policy, TimePoint
         reading.processes.begin(), reading.processes.end(),
         [&](const SeenProcess& process) { return covering_lease(process, reading) == &lease; });
     // Where the list of processes may be incomplete, no lease counts as idle.
-    if (used || !reading.lists_processes) last = now;
+    if (used || lease.parked || !reading.lists_processes) last = now;
     if (lease.ending || lease.filler || policy.unused_after == Duration::zero()) continue;
     if (now - last < policy.unused_after) continue;
     const Key key{reading.gpu, FindingKind::kUnused, lease.uid, lease.id};

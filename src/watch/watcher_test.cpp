@@ -314,6 +314,15 @@ TEST_F(WatcherTest, AnUnusedLeaseIsReleasedAfterTheWarningOnlyIfPolicySaysSo) {
   EXPECT_EQ(steps[0].finding.lease, kLease);
 }
 
+TEST_F(WatcherTest, AParkedLeaseIsNeverUnused) {
+  policy.unused_after = 10min;
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.leases[0].parked = true;
+  EXPECT_THAT(see_until(60min), IsEmpty());
+  reading.leases[0].parked = false;
+  EXPECT_EQ(see_until(30min).size(), 1u);
+}
+
 TEST_F(WatcherTest, ALeaseThatUsesOneOfItsGpusIsNotReleased) {
   policy.unused_after = 1min;
   policy.unused_grace = 1min;

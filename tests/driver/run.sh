@@ -5,7 +5,7 @@
 set -u
 programs=${1:?usage: run.sh BUILD_DIR}/tests/driver
 failures=0
-for program in memory copy vmm pool stream graph process ipc rare external simulator; do
+for program in memory copy vmm pool stream graph process ipc park rare external simulator; do
     echo "# $program"
     "$programs/driver_${program}_check" || failures=$((failures + 1))
 done

@@ -28,6 +28,7 @@ export E2E_FAILING_LIBRARY=$build/tests/hostile/libfailing_calls.so
 export E2E_MANY_CALLS=$build/tests/e2e/many_calls
 export E2E_PAGE_WRITER=$build/tests/e2e/page_writer
 export E2E_LATENCY_PROGRAM=$build/tests/e2e/latency_program
+export E2E_PARK_PROGRAM=$build/tests/e2e/park_program
 results=$build/test-results/$(basename "$file" .bats)
 mkdir -p "$results"
 export E2E_RESULTS=$results

@@ -17,6 +17,10 @@ done
 if [ -x "$build/bin/gpurota-burn" ]; then
   strip -o "$out/bin/gpurota-burn" "$build/bin/gpurota-burn"
 fi
+# gpurota-park, too, and gpurotad starts it from its own folder.
+if [ -x "$build/bin/gpurota-park" ]; then
+  strip -o "$out/bin/gpurota-park" "$build/bin/gpurota-park"
+fi
 # gpurotad starts only our programs, so its environment may say where their libraries are. gpurotad
 # finds libgpurota.so, gpurota-keeper and gpurota from its own path. Programs that gpurota runs must
 # find their own libraries.
@@ -38,6 +42,9 @@ for program in hammer families; do
 done
 if [ -x "$build/tests/interposer/swap_probe" ]; then
   strip -o "$out/tests/swap_probe" "$build/tests/interposer/swap_probe"
+fi
+if [ -x "$build/tests/e2e/park_program" ]; then
+  strip -o "$out/tests/park_program" "$build/tests/e2e/park_program"
 fi
 if [ -x "$build/tests/interposer/usable" ]; then
   strip -o "$out/tests/usable" "$build/tests/interposer/usable"

@@ -31,7 +31,8 @@ _gpurota_sim() {
         "${COMP_WORDS[0]}" list 2>/dev/null | awk '{print $1}')" -- "$current") ;;
     set)
       compopt -o nospace 2>/dev/null
-      mapfile -t COMPREPLY < <(compgen -S = -W "release_delay_ms hold_for_children host_budget
+      mapfile -t COMPREPLY < <(compgen -S = -W "release_delay_ms hold_for_children
+        park_delay_ms host_budget
         $(printf 'gpu0.%s ' fail_allocation lost flip_bits copy_rate hidden hide_processes \
           utilisation temperature power_w compute_mode)" -- "$current")
       ;;

@@ -19,7 +19,7 @@ end
 
 complete -c gpurota-sim -f
 complete -c gpurota-sim -n __gpurota_sim_at -a 'list show set (gpurota-sim list 2>/dev/null | string split -f1 " ")'
-complete -c gpurota-sim -n '__gpurota_sim_at set' -a 'release_delay_ms= hold_for_children= host_budget= gpu0.{fail_allocation,lost,flip_bits,copy_rate,hidden,hide_processes,utilisation,temperature,power_w,compute_mode}='
+complete -c gpurota-sim -n '__gpurota_sim_at set' -a 'release_delay_ms= hold_for_children= park_delay_ms= host_budget= gpu0.{fail_allocation,lost,flip_bits,copy_rate,hidden,hide_processes,utilisation,temperature,power_w,compute_mode}='
 complete -c gpurota-sim -n 'contains -- -- (commandline -opc)' -F -a '(__gpurota_sim_command)'
 complete -c gpurota-sim -l dir -x -a '(__fish_complete_directories)' -d 'the machine that is kept there'
 complete -c gpurota-sim -l shared -d 'for all users'

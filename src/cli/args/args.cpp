@@ -298,6 +298,14 @@ Result<Command> release_command(const Raw& raw) {
   return release;
 }
 
+Result<Command> park_command(const Raw& raw, const std::string& name) {
+  if (raw.positional.empty()) {
+    return fail(Code::kInvalid, fmt::format("which lease? For instance: gpurota {} L7", name));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const LeaseHandle lease, lease_handle(raw.positional.front()));
+  return ParkOptions{lease, name == "park"};
+}
+
 // The command for the parsed words in `raw`.
 Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (is_queue_command(name)) return queue_command(name, raw);
@@ -315,6 +323,7 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (name == "container-args") return parse_container_args(raw);
   if (name == "release") return release_command(raw);
   if (name == "update") return update_command(raw);
+  if (name == "park" || name == "unpark") return park_command(raw, name);
   PsOptions ps{raw.json, std::nullopt};
   if (!raw.positional.empty()) {
     GPUROTA_ASSIGN_OR_RETURN(ps.lease, lease_handle(raw.positional.front()));

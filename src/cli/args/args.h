@@ -143,6 +143,10 @@ struct UpdateOptions {
   std::optional<EndWarning> warning;  // at least one of `memory` to `warning` is set
   std::optional<std::string> reason;
 };
+struct ParkOptions {
+  LeaseHandle lease;
+  bool parks = true;  // false: unpark
+};
 struct TurnsOptions {
   bool json = false;
   std::vector<std::string> gpu_ids;  // empty: all
@@ -222,12 +226,12 @@ struct HelpOptions {
 
 using Command =
     std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
-                 VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
-                 BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
-                 QueueOptions, CalendarOptions, ClaimOptions, CancelOptions, ExplainOptions,
-                 LimitsOptions, DrainOptions, TurnsOptions, SetOptions, ConfigOptions,
-                 NotifyOptions, WebOptions, SetupOptions, TopOptions, HistoryOptions, HostsOptions,
-                 ContainerArgsOptions>;
+                 ParkOptions, VersionOptions, DoctorOptions, EventsOptions, ReportOptions,
+                 ReloadOptions, BurnOptions, JobOptions, FillerOptions, CompleteOptions,
+                 ReserveOptions, QueueOptions, CalendarOptions, ClaimOptions, CancelOptions,
+                 ExplainOptions, LimitsOptions, DrainOptions, TurnsOptions, SetOptions,
+                 ConfigOptions, NotifyOptions, WebOptions, SetupOptions, TopOptions, HistoryOptions,
+                 HostsOptions, ContainerArgsOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

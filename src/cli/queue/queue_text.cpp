@@ -147,6 +147,13 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
   } else {
     text += "  ends with its command\n";
   }
+  if (lease.parked == proto::ParkState::kParked) {
+    text += fmt::format("  is parked: its processes are in host memory until 'gpurota unpark {}'\n",
+                        to_string(lease.lease_id));
+  } else if (lease.parked) {
+    text += "  its processes are on the way into host memory, or back to their GPU\n";
+  }
+  if (lease.park_trouble) text += fmt::format("  {}\n", display_text(*lease.park_trouble, 400));
   if (lease.leaves && lease.state != proto::LeaseState::kEnding) {
     text += fmt::format("  has its GPUs at least until {}, when a booking of them begins\n",
                         clock_text(*lease.leaves, now));

@@ -255,6 +255,7 @@ class Rows {
     if (is_found(proto::FindingKind::kOverLimit)) return {"OVER LIMIT", Colour::kRed};
     if (is_expired(lease)) return {"EXPIRED", Colour::kRed};
     if (lease.state == proto::LeaseState::kEnding) return {"ending", Colour::kYellow};
+    if (lease.parked) return {to_string(*lease.parked), Colour::kYellow};
     if (is_filler(lease)) return {"filler", Colour::kGreen};
     return {"in use", Colour::kNone};
   }
@@ -285,7 +286,8 @@ class Rows {
     if (is_above_soft_limit(share)) {
       parts.add("above its soft limit of " + to_string(*share.soft_limit_bytes, *share.used_bytes));
     }
-    const bool unused = share.processes == 0 && share.used_bytes == Bytes() && out.is_zero();
+    const bool unused =
+        !lease.parked && share.processes == 0 && share.used_bytes == Bytes() && out.is_zero();
     if (share.unused_since) {
       parts.add("unused for " + span_text(now_ - *share.unused_since));
     } else if (unused && lease.state == proto::LeaseState::kActive) {

@@ -22,6 +22,7 @@ class Bookings;
 class CdiSpecs;
 class DriverLimits;
 class Notifier;
+class ParkKeeper;
 class Fillers;
 class Jobs;
 class SeriesKeeper;
@@ -83,6 +84,7 @@ struct CallContext {
   std::function<void()> wake_streams;  // call when a stream has an answer
   WebSessions& sessions;
   DriverLimits& driver_limits;
+  ParkKeeper& parker;
 };
 
 }  // namespace gpurota::daemon

@@ -31,6 +31,7 @@ struct Caller {
 enum class CallEvent {
   kSample,  // of a GPU; the call waits a watch_period at most. Only with Caller::may_wait_since
   kMove,    // LeaseHooks::on_moved()
+  kPark,    // ParkKeeper::Parts::on_change()
   kLimit,   // DriverLimits::Parts::on_change(), which comes within kStartPatience
 };
 

@@ -9,6 +9,7 @@
 #include "daemon/leases/turn_wishes.h"
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
+#include "daemon/tenants/park_keeper.h"
 #include "daemon/watch/driver_limits.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
@@ -149,6 +150,8 @@ std::string LeaseMethods::notice(const Caller& caller, LeaseId lease,
 
 void LeaseMethods::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (!gone || !entry.cause) return;
+  std::erase_if(park_calls_,
+                [&](const auto& each) { return std::get<LeaseId>(each) == entry.lease.id; });
   proto::Hold::Reply reply;
   reply.lease.lease_id = entry.lease.id;
   reply.lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
@@ -425,6 +428,46 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::GetEnvironment& call
     reply.cdi_device = device;
   }
   return replied<proto::GetEnvironment>(reply);
+}
+
+template <class Method>
+Outcome LeaseMethods::park_or_back(const Caller& caller, LeaseId lease, bool parks) {
+  const auto entry = own_lease(caller, lease);
+  if (!entry) return refused(entry.error());
+  const std::tuple call{lease, caller.process.pid, caller.process.start_ticks};
+  const ParkState wanted = parks ? ParkState::kParked : ParkState::kNone;
+  const auto trouble = parts_.parker.last_trouble(lease);
+  Outcome later;
+  later.again_after = CallEvent::kPark;
+  if (parts_.parker.is_under_way(lease)) {
+    const ParkState way = parks ? ParkState::kParking : ParkState::kUnparking;
+    if (!park_calls_.contains(call) && (*entry)->lease.park != way) {
+      return refused(Error{Code::kLimit, 0,
+                           fmt::format("{} is {}: try again in some seconds", to_string(lease),
+                                       to_string((*entry)->lease.park))});
+    }
+    park_calls_.insert(call);
+    return later;
+  }
+  const bool has_ended = park_calls_.erase(call) > 0;
+  if (has_ended && trouble) return refused(Error{Code::kUnavailable, 0, *trouble});
+  if ((*entry)->lease.park == wanted && (parks || has_ended)) {
+    return replied<Method>({parts_.views.lease(**entry, caller.uid)});
+  }
+  std::erase_if(park_calls_, [&](const auto& each) { return std::get<LeaseId>(each) == lease; });
+  const Author by{caller.uid};
+  const auto begun = parks ? parts_.parker.park(lease, by) : parts_.parker.unpark(lease, by);
+  if (!begun) return refused(begun.error());
+  park_calls_.insert(call);
+  return parts_.parker.is_under_way(lease) ? later : park_or_back<Method>(caller, lease, parks);
+}
+
+Outcome LeaseMethods::on(const Caller& caller, const proto::Park& call) {
+  return park_or_back<proto::Park>(caller, call.lease_id, true);
+}
+
+Outcome LeaseMethods::on(const Caller& caller, const proto::Unpark& call) {
+  return park_or_back<proto::Unpark>(caller, call.lease_id, false);
 }
 
 }  // namespace gpurota::daemon

@@ -5,7 +5,9 @@
 #include "daemon/control/call_context.h"
 #include "daemon/control/ended_leases.h"
 
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace gpurota::daemon {
@@ -19,6 +21,8 @@ class LeaseMethods final {
   Outcome on(const Caller& caller, const proto::Release&);
   Outcome on(const Caller& caller, const proto::Update&);
   Outcome on(const Caller& caller, const proto::GetEnvironment&);
+  Outcome on(const Caller& caller, const proto::Park&);
+  Outcome on(const Caller& caller, const proto::Unpark&);
 
   // As in CallHandler.
   std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const;
@@ -49,8 +53,14 @@ class LeaseMethods final {
   Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,
                                              const proto::Release& call) const;
 
+  // The outcome of a call to park a lease, or to bring it back: it begins, goes on, or has ended.
+  template <class Method>
+  Outcome park_or_back(const Caller& caller, LeaseId lease, bool parks);
+
   const CallContext& parts_;
   EndedLeases ended_;
+  // The calls that began, or joined, what is under way for a lease.
+  std::set<std::tuple<LeaseId, pid_t, std::uint64_t>> park_calls_;
 };
 
 }  // namespace gpurota::daemon

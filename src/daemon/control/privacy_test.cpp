@@ -10,6 +10,7 @@
 #include "daemon/notices/notifier.h"
 #include "daemon/supervised/fillers.h"
 #include "daemon/supervised/jobs.h"
+#include "daemon/tenants/park_keeper.h"
 #include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_server.h"
 #include "daemon/tenants/turn_keeper.h"
@@ -116,6 +117,25 @@ class PrivacyTest : public FakeWorldTest,
                 [this] { return wall(); }, nullptr}),
         sessions(
             {loop, config, world.users, [] { return std::string(); }, [this] { return wall(); }}),
+        parker({.loop = loop,
+                .tables = world.tables,
+                .leases = leases,
+                .turns = turns,
+                .tenants = tenants.table(),
+                .processes = processes,
+                .samples = world.samples,
+                .recorder = recorder,
+                .checks = ParkChecks({.config = config,
+                                      .gpus = gpus,
+                                      .driver = driver,
+                                      .tenants = tenants.table(),
+                                      .attribution = attribution,
+                                      .processes = processes}),
+                .runner = nullptr,
+                .program = {},
+                .set_aside = {},
+                .hang_up = {},
+                .on_change = [] {}}),
         views({.config = config,
                .processes = processes,
                .gpus = gpus,
@@ -129,6 +149,7 @@ class PrivacyTest : public FakeWorldTest,
                .watch = keeper,
                .turns = turns,
                .driver_limits = driver_limits,
+               .parker = parker,
                .states = world.states,
                .loop = loop,
                .wall_clock = [this] { return wall(); }}),
@@ -164,7 +185,8 @@ class PrivacyTest : public FakeWorldTest,
                  .series = series,
                  .wake_streams = [] {},
                  .sessions = sessions,
-                 .driver_limits = driver_limits}) {
+                 .driver_limits = driver_limits,
+                 .parker = parker}) {
     world.on_lease = [this](const LeaseEntry& entry, bool gone) {
       recorder.on_lease_change(entry, gone);
     };
@@ -306,6 +328,7 @@ class PrivacyTest : public FakeWorldTest,
   Notifier notifier;
   SeriesKeeper series;
   WebSessions sessions;
+  ParkKeeper parker;
   Views views;
   ControlMethods methods;
   LeaseId id;

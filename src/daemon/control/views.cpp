@@ -7,6 +7,7 @@
 #include "daemon/control/wire_reason.h"
 #include "daemon/gpus/gpu_classes.h"
 #include "daemon/leases/bookings.h"
+#include "daemon/tenants/park_keeper.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "proto/codec.h"
 #include "proto/words.h"
@@ -153,6 +154,9 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
     lease.warn_signal = std::string(warning_signal_name(entry.lease.warning.signal));
   }
   lease.leaves = entry.lease.leaves;
+  if (entry.lease.park != ParkState::kNone) {
+    lease.parked = proto::enum_of<proto::ParkState>(to_string(entry.lease.park));
+  }
   lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
   lease.state = entry.cause                                 ? proto::LeaseState::kEnding
                 : entry.lease.state == LeaseState::kExpired ? proto::LeaseState::kExpired
@@ -181,6 +185,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   if (!entry.commands.empty()) lease.pid = entry.commands.begin()->first;
   lease.command = proto::sendable_command(entry.lease.command);
   lease.note = entry.lease.note;
+  lease.park_trouble = parts_.parker.last_trouble(entry.lease.id);
   lease.model = model_of(entry.lease.command);
   for (auto pid = pids.begin(); !lease.model && pid != pids.end(); ++pid) {
     if (std::distance(pids.begin(), pid) >= kMostAsked) break;
@@ -521,7 +526,26 @@ proto::ListProcesses::Reply Views::processes(uid_t viewer, std::optional<LeaseId
       reply.processes.push_back(process(gpu, seen, viewer));
     }
   }
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    if (entry.lease.park == ParkState::kParked && (!lease || *lease == id)) {
+      add_parked(entry, viewer, reply);
+    }
+  }
   return reply;
+}
+
+// Parked processes, which the driver does not list, are shown on the first GPU of their lease.
+void Views::add_parked(const LeaseEntry& entry, uid_t viewer,
+                       proto::ListProcesses::Reply& reply) const {
+  const GpuEntry* const gpu = parts_.gpus.find(entry.lease.gpus.front().uuid);
+  if (!gpu) return;
+  for (const ports::ProcessId& parked : entry.parked) {
+    const auto& seen = gpu->sample.processes;
+    const bool listed = std::any_of(seen.begin(), seen.end(),
+                                    [&](const auto& each) { return each.pid == parked.pid; });
+    if (listed || !ports::is_still(parts_.processes, parked)) continue;
+    reply.processes.push_back(process(*gpu, {parked.pid, Bytes()}, viewer));
+  }
 }
 
 }  // namespace gpurota::daemon

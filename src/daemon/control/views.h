@@ -24,6 +24,7 @@
 
 namespace gpurota::daemon {
 
+class ParkKeeper;
 class TurnKeeper;
 
 class Views {
@@ -43,6 +44,7 @@ class Views {
     const WatchKeeper& watch;
     const TurnKeeper& turns;
     const DriverLimits& driver_limits;
+    const ParkKeeper& parker;
     const GpuStates& states;
     const ports::EventLoop& loop;
     std::function<WallTime()> wall_clock;
@@ -90,6 +92,7 @@ class Views {
   std::optional<proto::Container> container_of(pid_t pid) const;
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
+  void add_parked(const LeaseEntry& entry, uid_t viewer, proto::ListProcesses::Reply& reply) const;
   proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;
   // Returns the same wall time for the same moment at each call, unless the clock is set. So
   // clients recognize an item that is listed again.

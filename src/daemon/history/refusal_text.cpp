@@ -18,6 +18,8 @@ constexpr auto kOperations = std::to_array<Pair>({{"Enqueue", "a request for GPU
                                                   {"GetEnvironment", "the use of a reservation"},
                                                   {"Release", "the release of a lease"},
                                                   {"Update", "the change of a lease"},
+                                                  {"Park", "parking a lease"},
+                                                  {"Unpark", "bringing back a parked lease"},
                                                   {"Cancel", "cancelling a request"},
                                                   {"Book", "a booking"},
                                                   {"Claim", "the use of a booking"},

@@ -76,7 +76,8 @@ struct LeaseEntry {
   std::optional<Author> by;
   TimePoint ask_at{};  // when its processes are asked to end
   bool asked = false;
-  int left_behind = 0;  // processes that the command left running, asked to end
+  std::vector<ports::ProcessId> parked;  // unless lease.park is kNone: the processes concerned
+  int left_behind = 0;                   // processes that the command left running, asked to end
   TimePoint kill_at{};
   TimePoint give_up_at{};  // when to stop waiting for NVML
   bool killed = false;

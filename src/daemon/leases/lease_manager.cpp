@@ -151,6 +151,8 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   entry.pod_uid = stored.pod_uid;
   entry.kubelet_container = stored.kubelet_container;
   if (same_boot) entry.containers = stored.containers;
+  if (same_boot) entry.parked = stored.parked;
+  if (entry.parked.empty()) entry.lease.park = ParkState::kNone;
   const auto id_of = [](const std::optional<TrackedProcess>& process) {
     return process ? std::optional(process->id) : std::nullopt;
   };
@@ -558,6 +560,21 @@ void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {
     log::warn("cannot store that a booking is used, continuing",
               {{"lease", to_string(id)}, {"error", used.error().message}});
   }
+}
+
+Result<void> LeaseManager::set_park(LeaseId id, ParkState state,
+                                    std::vector<ports::ProcessId> processes) {
+  LeaseEntry* const entry = tables_.find(id);
+  if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
+  const ParkState before = std::exchange(entry->lease.park, state);
+  std::swap(entry->parked, processes);
+  if (auto saved = save(*entry); !saved) {
+    entry->lease.park = before;
+    std::swap(entry->parked, processes);
+    return saved;
+  }
+  parts_.hooks.publish(*entry, false);
+  return {};
 }
 
 Result<void> LeaseManager::use(LeaseId id) {

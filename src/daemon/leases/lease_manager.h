@@ -117,6 +117,9 @@ class LeaseManager final {
   void cover(LeaseId id, const ports::ProcessId& process);
   // Whether the lease has a living process, or memory on a GPU, as of now.
   bool is_in_use(LeaseId id);
+  // Stores that the processes of the lease are being parked, are parked, or are being brought back.
+  // kGone: the lease has ended.
+  Result<void> set_park(LeaseId id, ParkState state, std::vector<ports::ProcessId> processes);
   // The owner of a lease that was booked uses it: the lease does not end for lack of use.
   Result<void> use(LeaseId id);
   // Call now and then: follows descendants where there is no cgroup.

@@ -36,6 +36,8 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   row.warning = entry.lease.warning;
   row.leaves = entry.lease.leaves;
   row.warned = entry.lease.warned;
+  row.park = entry.lease.park;
+  row.parked = entry.parked;
   row.holder = stored(entry.holder);
   row.main = stored(entry.main);
   row.cgroup = entry.members.cgroup();
@@ -77,6 +79,7 @@ Lease lease_of(const ports::StoredLease& stored) {
   lease.warning = stored.warning;
   lease.leaves = stored.leaves;
   lease.warned = stored.warned;
+  lease.park = stored.park;
   return lease;
 }
 

@@ -78,6 +78,7 @@ struct SwapTenant {
   bool rdma = false;                // did not carry out the last order, as an RDMA device is open
   bool stuck = false;               // has moved nothing of an order for too long
   std::optional<TimePoint> moving;  // an order is open, without progress since then
+  bool parked = false;              // its lease is, or is on the way there or back
   bool dead = false;
   TimePoint died{};
 

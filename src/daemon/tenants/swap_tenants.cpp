@@ -76,6 +76,7 @@ void SwapTenants::add(TenantId id, const Lease& lease, const ports::ProcessId& p
   tenant->uid = lease.uid;
   tenant->process = process;
   tenant->makes_way = lease.kind == LeaseKind::kFiller;
+  tenant->parked = lease.park != ParkState::kNone;
   for (const LeaseGpu& gpu : lease.gpus) {
     Memory memory;
     memory.gpu = gpu.uuid;
@@ -370,6 +371,7 @@ void SwapTenants::on_disconnect(TenantId id) {
 void SwapTenants::on_lease_change(const Lease& lease) {
   for (const auto& [id, tenant] : tenants_) {
     if (tenant->lease != lease.id) continue;
+    tenant->parked = lease.park != ParkState::kNone;
     for (Memory& memory : tenant->memory) {
       if (const LeaseGpu* share = lease.find_gpu(memory.gpu)) memory.take_terms(*share);
     }
@@ -455,6 +457,8 @@ void SwapTenants::after_sample(const GpuSample& sample, TimePoint taken) {
     Tenant* const tenant = find(id);
     if (!tenant) continue;
     for (Memory& memory : tenant->memory) {
+      // The driver lists nothing of a parked process, whose books stay as they are.
+      if (tenant->parked && !tenant->dead) break;
       if (memory.gpu == sample.uuid) measures_.measure(*tenant, memory, sample, taken);
       if (memory.gpu == sample.uuid && measures_.has_vanished(*tenant, memory, sample, taken)) {
         measures_.take_off(*tenant, memory);

@@ -189,6 +189,8 @@ Result<TenantMessage> parse_whole(std::span<const std::byte> packet) {
       return read_holding(packet);
     case GPUROTA_MSG_MARKED:
       return read_as<gpurota_msg_marked>(packet);
+    case GPUROTA_MSG_PARK_READY:
+      return read_as<gpurota_msg_park_ready>(packet);
     case GPUROTA_MSG_CONTEXTS:
       return read_slotted<gpurota_msg_contexts>(packet);
     case GPUROTA_MSG_SWAP_HERE:

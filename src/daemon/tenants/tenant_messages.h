@@ -13,9 +13,9 @@ namespace gpurota::daemon {
 using TenantMessage =
     std::variant<gpurota_msg_hello, gpurota_msg_grow, gpurota_msg_return, gpurota_msg_query,
                  gpurota_msg_contexts, gpurota_msg_automatic, gpurota_msg_processes,
-                 gpurota_msg_open, gpurota_msg_holding, gpurota_msg_marked, gpurota_msg_swap_here,
-                 gpurota_msg_swap_grow, gpurota_msg_swap_shrink, gpurota_msg_swap_status,
-                 gpurota_msg_swap_moved>;
+                 gpurota_msg_open, gpurota_msg_holding, gpurota_msg_marked, gpurota_msg_park_ready,
+                 gpurota_msg_swap_here, gpurota_msg_swap_grow, gpurota_msg_swap_shrink,
+                 gpurota_msg_swap_status, gpurota_msg_swap_moved>;
 
 // kInvalid for what no released library sends: a message too short for its type, an unknown type, a
 // slot or count out of range. A message that is longer than known comes from a newer library: its

@@ -98,7 +98,10 @@ bool TenantServer::on_tenants_call(Tenant& tenant, const TenantMessage& message)
 bool TenantServer::on_event(Tenant& tenant, const TenantMessage& message) {
   const TenantId id = tenant.id;
   bool good = false;
-  if (tenant.swap) {
+  if (const auto* ready = std::get_if<gpurota_msg_park_ready>(&message)) {
+    if (parts_.on_park_ready) parts_.on_park_ready(tenant, *ready);
+    good = true;
+  } else if (tenant.swap) {
     good = is_swap_message(message) && parts_.swap.take(id, message);
   } else if (const auto* back = std::get_if<gpurota_msg_return>(&message)) {
     good = accounts_.give_back(tenant, *back);
@@ -151,6 +154,7 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
     return sessions_.end(session, "it did not take the welcome");
   }
   latency_.on_connected(*entry);
+  if (parts_.on_connected) parts_.on_connected(tenant);
 }
 
 bool TenantServer::welcome(Tenant& tenant, std::uint32_t seq, const Fd& event) {
@@ -179,6 +183,7 @@ Result<Tenant*> TenantServer::add_tenant(TenantSession& session, const gpurota_m
   tenant->session = &session;
   tenant->swap = entry.lease.swap();
   tenant->has_latency_classes = (hello.features & GPUROTA_FEATURE_LATENCY) != 0;
+  tenant->has_parking = (hello.features & GPUROTA_FEATURE_PARK) != 0;
   tenant->user = session.peer.uid;
   if (hello.held_count == 0) tenant->refused = 0;
   for (const LeaseGpu& gpu : entry.lease.gpus) tenant->slots.push_back(gpu.uuid);

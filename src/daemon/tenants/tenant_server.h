@@ -18,6 +18,7 @@
 #include "daemon/tenants/tenant_neighbours.h"
 #include "daemon/tenants/tenant_sessions.h"
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -42,6 +43,9 @@ class TenantServer final {
     TenantRoster& roster;
     // Null: each write is on the disk at once.
     const ports::Durability* durability = nullptr;
+    // A tenant can be sent messages from now on.
+    std::function<void(const Tenant& tenant)> on_connected{};
+    std::function<void(const Tenant& tenant, const gpurota_msg_park_ready& ready)> on_park_ready{};
   };
 
   explicit TenantServer(Parts parts);
@@ -63,6 +67,9 @@ class TenantServer final {
                     const std::map<LeaseId, Bytes>& outsiders);
   // The sample failed: answers the tenants that wait for it.
   void after_failed_sample(const GpuUuid& gpu) { accounts_.answer_measured(gpu, TimePoint::max()); }
+
+  // Ends the connection of a tenant that does not read. The tenant connects again.
+  void hang_up(TenantId id) { sessions_.hang_up(id, kDoesNotRead); }
 
   // Sends the answers about leases that are on the disk now.
   void on_durability(const ports::Durability::News& news) { answers_.on_durability(news); }

@@ -115,6 +115,7 @@ watch::Reading WatchKeeper::reading_of(const GpuSample& sample) {
     seen.takes_all_of_user = find_reservation(parts_.tables, entry.lease.uid, sample.uuid) == id;
     seen.starts_containers = watch::talks_to_container_engine(entry.lease.command);
     seen.filler = entry.lease.kind == LeaseKind::kFiller;
+    seen.parked = entry.lease.park != ParkState::kNone;
     reading.leases.push_back(seen);
   }
   ask_for_libraries(reading);

@@ -5,9 +5,11 @@
 // another thread may hold that lock while it waits for a GROW, which in turn waits for the helper's
 // answer to a RECALL. Link::recall_mutex keeps HELLO and the answers to RECALL apart, so that no
 // bytes are both given back and reported as held.
+#include "abi/wire_park.h"
 #include "interposer/account/burst_pages.h"
 #include "interposer/account/headroom.h"
 #include "interposer/account/link.h"
+#include "interposer/account/park_orders.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/os/debug.h"
 #include "interposer/os/socket.h"
@@ -51,6 +53,7 @@ bool handle_event(State& s, const Socket& event, const void* packet, long size, 
   gpurota_msg_header header;
   if (size < static_cast<long>(sizeof(header))) return false;
   memcpy(&header, packet, sizeof(header));
+  if (header.type == GPUROTA_MSG_PARK) return take_park_message(s, packet, size);
   if (swapping()) return g_swap.take_order(s, packet, size, fds);
   if (header.type != GPUROTA_MSG_RECALL) return take_burst_message(s, event, packet, size, fds);
   gpurota_msg_recall recall;
@@ -66,8 +69,9 @@ void serve(State& s, const Socket& event) {
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
   while (s.link.next_event.load() == 0 && is_ours(event)) {
     Descriptors fds;
-    const long n =
-        receive_packet(event, buffer, sizeof(buffer), &fds, now_ms() + kDescriptorCheckMs);
+    const int64_t deadline = now_ms() + park_wait_ms(s, kDescriptorCheckMs);
+    const long n = receive_packet(event, buffer, sizeof(buffer), &fds, deadline);
+    if (!report_park_ready(s, event)) return;
     if (n == kDeadline) continue;
     if (n <= 0 || !handle_event(s, event, buffer, n, &fds)) return;
   }
@@ -106,6 +110,7 @@ void* run(void* argument) {
     if (swaps) g_swap.connected(s, event.fd, event.inode);
     forget_burst_pages(s);
     serve(s, event);
+    forget_park_order(s);
     if (swaps) g_swap.lost(s);
     int mine = next;
     s.link.event_fd.compare_exchange_strong(mine, 0);

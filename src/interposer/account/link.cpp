@@ -1,5 +1,6 @@
 #include "interposer/account/link.h"
 
+#include "abi/wire_park.h"
 #include "interposer/account/holdings.h"
 #include "interposer/account/link_calls.h"
 #include "interposer/account/swap_table.h"
@@ -21,7 +22,7 @@ gpurota_msg_hello make_hello(State& s) {
   hello.header = {GPUROTA_MSG_HELLO, sizeof(hello), ++s.link.sequence};
   hello.magic = GPUROTA_WIRE_MAGIC;
   hello.version = GPUROTA_WIRE_VERSION;
-  hello.features = GPUROTA_FEATURE_SWAP | GPUROTA_FEATURE_LATENCY;
+  hello.features = GPUROTA_FEATURE_SWAP | GPUROTA_FEATURE_LATENCY | GPUROTA_FEATURE_PARK;
   hello.lease = config().lease;
   memcpy(hello.token, config().token, sizeof(hello.token));
   for (uint32_t i = 0; i < s.link.slot_count; ++i) {

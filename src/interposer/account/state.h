@@ -5,6 +5,7 @@
 #include "abi/cuda_abi.h"
 #include "abi/page.h"
 #include "interposer/account/burst_pages.h"
+#include "interposer/account/park_orders.h"
 #include "interposer/driver/driver_part.h"
 #include "interposer/os/sys.h"
 
@@ -103,6 +104,7 @@ struct State : DriverPart {
   SwapBooks books[GPUROTA_SLOTS];
   Contexts contexts;
   BurstPages bursts;
+  ParkOrders park_orders;
 
   uint64_t used(int slot, int64_t granted, int64_t headroom) const;  // as the page shows it
   void mirror(int slot);  // copies the figures of one GPU to the page, as a hint to the daemon

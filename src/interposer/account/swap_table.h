@@ -29,6 +29,8 @@ struct SwapTable {
   void (*connected)(State& s, int fd, uint64_t inode);
   void (*lost)(State& s);
   bool (*take_order)(State& s, const void* packet, long size, Descriptors* fds);
+  // Wakes the worker.
+  void (*poke)(State& s);
 
   // Memory that does not move, and contexts.
   Answer (*grow)(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);

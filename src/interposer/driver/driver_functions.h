@@ -31,6 +31,8 @@ GPUROTA_API CUresult cuEventSynchronize(CUevent event);
 GPUROTA_API CUresult cuEventQuery(CUevent event);
 GPUROTA_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
 GPUROTA_API CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags);
+GPUROTA_API CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
+GPUROTA_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end);
 GPUROTA_API CUresult cuEventRecord(CUevent event, CUstream stream);
 GPUROTA_API CUresult cuEventRecord_ptsz(CUevent event, CUstream stream);
 GPUROTA_API CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);

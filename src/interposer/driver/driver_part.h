@@ -13,6 +13,7 @@
 
 #include "abi/cuda_abi.h"
 #include "abi/page.h"
+#include "interposer/driver/parking.h"
 #include "interposer/os/sys.h"
 #include "interposer/os/va_map.h"
 
@@ -66,6 +67,7 @@ struct DriverPart {
   std::atomic<uint32_t> roles;     // kSwaps and the like; 0: submissions do not stop
   Unhooked unhooked;
   KnownStreams streams;
+  Parking parking;
 };
 
 // Static memory for all parts, used where no memory can be mapped. Defined by swap/, which knows
@@ -96,5 +98,19 @@ inline uint32_t roles() {
 
 // Whether this process is a swap tenant.
 inline bool swapping() { return (roles() & kSwaps) != 0; }
+
+// Makes `call()`, a call of one of the functions that a parked process must not make (parking.h).
+// While the process is parked, the answer is that all work has ended. Without `may_answer` the call
+// waits until the process runs again.
+template <typename Call>
+CUresult ask_driver(Call call, bool may_answer = true) {
+  if (g_driver_part.load(std::memory_order_acquire) == nullptr) return call();
+  DriverPart& part = driver_part();
+  ParkMark* const mark = part.parking.enter(may_answer, part.captures);
+  if (mark == nullptr) return CUDA_SUCCESS;
+  const CUresult result = call();
+  part.parking.leave(mark);
+  return result;
+}
 
 }  // namespace gpurota::interposer

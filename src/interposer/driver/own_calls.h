@@ -97,6 +97,13 @@ struct RuleOf;
 #include "interposer/capture_rules.h"  // generated
 #undef GPUROTA_CAPTURE_RULE
 
+// Whether a parked process must not call the function (parking.h).
+constexpr bool is_question(Fn fn) {
+  return fn == kFn_cuCtxSynchronize || fn == kFn_cuCtxSynchronize_v2 || fn == kFn_cuEventQuery ||
+         fn == kFn_cuEventSynchronize || fn == kFn_cuStreamQuery || fn == kFn_cuStreamQuery_ptsz ||
+         fn == kFn_cuStreamSynchronize || fn == kFn_cuStreamSynchronize_ptsz;
+}
+
 template <Fn fn, CaptureRule rule, typename F>
 class OwnCall;
 
@@ -126,7 +133,12 @@ class OwnCall<fn, rule, CUresult(A...)> {
  private:
   static CUresult make(A... arguments) {
     const auto real = real_function<CUresult(A...)>(fn);
-    return real != nullptr ? real(arguments...) : CUDA_ERROR_NOT_SUPPORTED;
+    if (real == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    if constexpr (is_question(fn)) {
+      return ask_driver([&] { return real(arguments...); });
+    } else {
+      return real(arguments...);
+    }
   }
 };
 

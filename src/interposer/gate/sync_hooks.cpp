@@ -1,5 +1,5 @@
 // Hooks of the calls by which a program learns that its work has ended: an interactive lease has no
-// work any more (latency.h). In any other process they cost two loads.
+// work any more (latency.h), and a process that is parked must not make them (driver/parking.h).
 #include "interposer/driver/driver.h"
 #include "interposer/gate/latency.h"
 
@@ -36,42 +36,51 @@ namespace interposer = gpurota::interposer;
 
 CUresult cuStreamSynchronize(CUstream stream) {
   GPUROTA_ENTER(cuStreamSynchronize, stream);
-  return interposer::noting_end(stream, false, [=] { return real(stream); });
+  return interposer::noting_end(
+      stream, false, [=] { return interposer::ask_driver([=] { return real(stream); }); });
 }
 
 CUresult cuStreamSynchronize_ptsz(CUstream stream) {
   GPUROTA_ENTER(cuStreamSynchronize_ptsz, stream);
-  return interposer::noting_end(stream, true, [=] { return real(stream); });
+  return interposer::noting_end(
+      stream, true, [=] { return interposer::ask_driver([=] { return real(stream); }); });
 }
 
 CUresult cuStreamQuery(CUstream stream) {
   GPUROTA_ENTER(cuStreamQuery, stream);
-  return interposer::noting_end(stream, false, [=] { return real(stream); });
+  return interposer::noting_end(
+      stream, false, [=] { return interposer::ask_driver([=] { return real(stream); }); });
 }
 
 CUresult cuStreamQuery_ptsz(CUstream stream) {
   GPUROTA_ENTER(cuStreamQuery_ptsz, stream);
-  return interposer::noting_end(stream, true, [=] { return real(stream); });
+  return interposer::noting_end(
+      stream, true, [=] { return interposer::ask_driver([=] { return real(stream); }); });
 }
 
 CUresult cuEventSynchronize(CUevent event) {
   GPUROTA_ENTER(cuEventSynchronize, event);
-  return interposer::noting_end_of_event(event, [=] { return real(event); });
+  return interposer::noting_end_of_event(
+      event, [=] { return interposer::ask_driver([=] { return real(event); }); });
 }
 
 CUresult cuEventQuery(CUevent event) {
   GPUROTA_ENTER(cuEventQuery, event);
-  return interposer::noting_end_of_event(event, [=] { return real(event); });
+  return interposer::noting_end_of_event(
+      event, [=] { return interposer::ask_driver([=] { return real(event); }); });
 }
 
 CUresult cuCtxSynchronize() {
   GPUROTA_ENTER(cuCtxSynchronize);
-  return interposer::noting_end_of(interposer::Bursts::Which::kAll, [=] { return real(); });
+  return interposer::noting_end_of(interposer::Bursts::Which::kAll,
+                                   [=] { return interposer::ask_driver([=] { return real(); }); });
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   GPUROTA_ENTER(cuCtxSynchronize_v2, context);
-  return interposer::noting_end_of(interposer::Bursts::Which::kAll, [=] { return real(context); });
+  return interposer::noting_end_of(interposer::Bursts::Which::kAll, [=] {
+    return interposer::ask_driver([=] { return real(context); });
+  });
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -102,4 +111,15 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
 CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
   GPUROTA_ENTER(cuStreamWaitEvent_ptsz, stream, event, flags);
   return interposer::noting_wait(event, stream, true, [=] { return real(stream, event, flags); });
+}
+
+// Needs the times of the events, so it waits while the process is parked.
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  GPUROTA_ENTER(cuEventElapsedTime, milliseconds, start, end);
+  return interposer::ask_driver([=] { return real(milliseconds, start, end); }, false);
+}
+
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  GPUROTA_ENTER(cuEventElapsedTime_v2, milliseconds, start, end);
+  return interposer::ask_driver([=] { return real(milliseconds, start, end); }, false);
 }

@@ -152,6 +152,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
     if (slot >= 0) interposer::put(slot, bytes);
     return result;
   }
+  if (slot < 0) s.parking.obstacles.fetch_or(interposer::kParkHostMemory);
   interposer::vmm_created(s, *out, size, slot);
   if (slot >= 0) {
     interposer::count(&s.slots[slot].allocations);

@@ -94,6 +94,8 @@ bool on_move(State& s, const gpurota_msg_swap_move& message) {
 
 }  // namespace
 
+void poke_worker(State& s) { swap_of(s).gate.poke(); }
+
 bool take_swap_order(State& s, const void* packet, long size, Descriptors* fds) {
   gpurota_msg_header header;
   if (!parse(packet, size, &header)) return false;

@@ -10,4 +10,7 @@ namespace gpurota::interposer {
 // packet. False: the packet does not fit the protocol.
 bool take_swap_order(State& s, const void* packet, long size, Descriptors* fds);
 
+// The worker looks for what has changed.
+void poke_worker(State& s);
+
 }  // namespace gpurota::interposer

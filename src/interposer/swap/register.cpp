@@ -26,6 +26,7 @@ const SwapTable g_swap = {
     .connected = swap_connected,
     .lost = swap_lost,
     .take_order = take_swap_order,
+    .poke = poke_worker,
     .grow = swap_grow,
     .shrink = swap_shrink,
     .unpark = swap_unpark,

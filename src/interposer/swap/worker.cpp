@@ -115,10 +115,12 @@ bool has_submitted(Worker& w) {
 
 // Runs one round. True: there is more to prepare. The worker does not search for the driver: a
 // search takes the loader's lock, and nothing is in flight before the program has loaded the
-// driver.
+// driver. While the process is being parked or is parked, the worker does not call the driver, and
+// nothing is in flight.
 bool run_round(Worker& w) {
   uint32_t seq = 0;
-  if (!g_driver_found.load(std::memory_order_acquire)) {
+  const ParkRound round(w.s.parking);
+  if (!g_driver_found.load(std::memory_order_acquire) || round.rests()) {
     const bool done = carry_out_order(w, &seq);
     w.busy = !w.swap.gate.wait_inside(now_ms());
     if (done) tell(w, seq);

@@ -109,22 +109,22 @@ class Parked {
     };
     std::this_thread::sleep_for(kInEachPhase);
     page_->phase = kLocking;
-    LockArgs lock_args = {kLockMs, 0, {}};
+    CUcheckpointLockArgs lock_args = {kLockMs, 0, {}};
     step("lock", [&] { return park.lock(pid_, &lock_args); });
     const bool locked = failed.empty();
     if (locked) stay(kLocked);
-    PlainArgs out_args = {};
+    CUcheckpointCheckpointArgs out_args = {};
     seen.out =
         seconds_of([&] { step("checkpoint", [&] { return park.checkpoint(pid_, &out_args); }); });
     const bool parked = failed.empty();
     if (parked) {
       stay(kCheckpointed);
-      RestoreArgs back_args = {};
+      CUcheckpointRestoreArgs back_args = {};
       seen.back =
           seconds_of([&] { step("restore", [&] { return park.restore(pid_, &back_args); }); });
       if (failed.empty()) stay(kRestored);
     }
-    PlainArgs unlock_args = {};
+    CUcheckpointUnlockArgs unlock_args = {};
     const CUresult unlocked = locked ? park.unlock(pid_, &unlock_args) : CUDA_SUCCESS;
     if (unlocked != CUDA_SUCCESS) failed += ", unlock " + name_of(unlocked);
     stay(kUnlocked);

@@ -2,6 +2,7 @@
 // of memory between the measuring process and the parked process.
 #pragma once
 
+#include "abi/cuda_checkpoint.h"
 #include "tests/driver/captures/functions.h"
 
 #include <atomic>
@@ -11,28 +12,11 @@
 
 namespace parks {
 
-// The types of the driver's arguments, as cuda.h of CUDA 13.0 declares them.
-struct LockArgs {
-  unsigned timeout_ms;
-  unsigned reserved0;
-  std::uint64_t reserved1[7];
-};
-struct PlainArgs {
-  std::uint64_t reserved[8];
-};
-struct RestoreArgs {
-  void* gpu_pairs;
-  unsigned gpu_pair_count;
-  char reserved[52 - sizeof(void*)];
-  std::uint64_t reserved1;
-};
-static_assert(sizeof(LockArgs) == 64 && sizeof(PlainArgs) == 64 && sizeof(RestoreArgs) == 64);
-
 struct ParkFunctions {
-  CUresult (*lock)(int pid, LockArgs* args);
-  CUresult (*checkpoint)(int pid, PlainArgs* args);
-  CUresult (*restore)(int pid, RestoreArgs* args);
-  CUresult (*unlock)(int pid, PlainArgs* args);
+  CUresult (*lock)(int pid, CUcheckpointLockArgs* args);
+  CUresult (*checkpoint)(int pid, CUcheckpointCheckpointArgs* args);
+  CUresult (*restore)(int pid, CUcheckpointRestoreArgs* args);
+  CUresult (*unlock)(int pid, CUcheckpointUnlockArgs* args);
 };
 
 // The step that the measuring process has reached.
