@@ -34,7 +34,8 @@ SHARE=$E2E_PREFIX/share
   gpurota version --json | grep -q "\"version\": \"$version\""
   for each in "$E2E_PREFIX"/bin/* "$E2E_PREFIX"/sbin/*; do
     case $each in
-      */gpurota-burn | */gpurota-keeper) ;; # started by other programs only, no --version
+      # Started by other programs only, without --version.
+      */gpurota-burn | */gpurota-keeper | */gpurota-park) ;;
       *) [ "$("$each" --version)" = "${each##*/} $version" ] ;;
     esac
   done

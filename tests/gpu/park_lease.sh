@@ -109,6 +109,8 @@ run_torch() { # run_torch NAME OPTION…
   cmp "$work/alone.losses" "$work/$name.losses" && tail -n 1 "$work/$name.losses" | grep -qx kept
 }
 
+step "the driver parks by the rules that the simulator has" \
+  "$dist/tests/driver/driver_park_check"
 step "a program in a slice computes right" run_program slice --memory 4G
 step "a program in a swap lease computes right" run_program swap --swap
 if python3 -c 'import torch' 2> /dev/null; then

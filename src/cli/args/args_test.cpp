@@ -430,6 +430,15 @@ TEST(Arguments, NotifyTestTakesAtMostOneUser) {
   EXPECT_FALSE(parse_arguments({"notify", "--test", "alice", "bob"}));
 }
 
+TEST(ParkArguments, ParkAndUnparkTakeOneLease) {
+  const auto park = options_of<ParkOptions>({"park", "L7"});
+  EXPECT_EQ(to_string(park.lease), "L7");
+  EXPECT_TRUE(park.parks);
+  EXPECT_FALSE(options_of<ParkOptions>({"unpark", "7"}).parks);
+  EXPECT_TRUE(says(refused({"park"}), "gpurota park L7"));
+  EXPECT_FALSE(parse_arguments({"unpark", "L7", "L8"}));
+}
+
 TEST(Help, FitsATerminalAndExplainsEveryCommand) {
   std::vector<std::string_view> topics = {""};
   for (const CommandRow& command : all_commands()) {

@@ -325,7 +325,9 @@ std::string explain_text(const Explained& what, const std::vector<proto::Request
     text += explain_request(request, reader, now) + alternatives_lines(own);
   }
   for (const proto::Lease& lease : what.status.leases) {
-    text += explain_lease(lease, requests, now) + explain_turns(what.turns, lease.lease_id, now);
+    text += explain_lease(lease, requests, now);
+    // A parked lease waits for no turn.
+    if (!lease.parked) text += explain_turns(what.turns, lease.lease_id, now);
   }
   for (const proto::Booking& each : what.status.bookings.value_or(std::vector<proto::Booking>())) {
     text += explain_booking(each, now);

@@ -210,6 +210,23 @@ TEST(Explain, SaysWhoEnforcesALimit) {
               HasSubstr("lets all programs of its pod together have 2 GiB of GPU 1\n"));
 }
 
+TEST(Explain, SaysThatALeaseIsParkedOrWhyNot) {
+  Explained what;
+  proto::Lease& lease = what.status.leases.emplace_back();
+  lease.lease_id = {3};
+  lease.since = kNow - 5min;
+  lease.gpus = {{.index = 1}};
+  lease.park_trouble = "L3 is not parked: process 7 waits";
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow),
+              HasSubstr("  L3 is not parked: process 7 waits\n"));
+  what.status.leases[0].park_trouble.reset();
+  what.status.leases[0].parked = proto::ParkState::kParked;
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow),
+              HasSubstr("is parked: its processes are in host memory until 'gpurota unpark L3'\n"));
+  what.status.leases[0].parked = proto::ParkState::kUnparking;
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow), HasSubstr("or back to their GPU\n"));
+}
+
 TEST(Explain, ShowsTheRemedyUnderEachRequest) {
   auto chosen = explained({request().request_id, {}, 0}, {request()}, {}, {});
   ASSERT_TRUE(chosen);

@@ -178,6 +178,18 @@ TEST(StatusView, GpuOfAFillerIsFreeUntilTheFillerExpires) {
   EXPECT_THAT(lines[1], HasSubstr("ended 4m ago, still holds memory, filler"));
 }
 
+TEST(StatusView, AParkedLeaseIsShownAsParkedAndNotAsUnused) {
+  proto::Status::Reply reply = a_status();
+  reply.leases[0].parked = proto::ParkState::kParked;
+  for (proto::LeaseGpu& gpu : reply.leases[0].gpus) {
+    gpu.used_bytes = Bytes();
+    gpu.processes = 0;
+  }
+  const auto lines = lines_of(status_text(reply, {}, kNow));
+  EXPECT_THAT(lines[1], HasSubstr("  0 parked  alice"));
+  EXPECT_THAT(lines[1], Not(HasSubstr("unused")));
+}
+
 TEST(StatusView, AGpuThatDrainsOrFailsSaysWhyInARowOfItsOwn) {
   proto::Status::Reply reply = a_status();
   reply.gpus[0].state = proto::GpuState::kDraining;

@@ -110,7 +110,7 @@ TEST(PsDoctorText, AnOversizeLeaseIsWarnedAbout) {
   EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (36 GiB, 12 GiB of it in host memory), in turns");
 }
 
-TEST(PsDoctorText, AnInteractiveLeaseSaysSo) {
+TEST(PsDoctorText, AnInteractiveOrParkedLeaseSaysSo) {
   proto::Lease lease;
   lease.lease_id = LeaseId{7};
   lease.share = proto::Share::kSlice;
@@ -119,6 +119,8 @@ TEST(PsDoctorText, AnInteractiveLeaseSaysSo) {
   EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (8 GiB)");
   lease.latency = proto::LatencyClass::kInteractive;
   EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (8 GiB), interactive");
+  lease.parked = proto::ParkState::kParking;
+  EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (8 GiB), interactive, parking");
 }
 
 TEST(PsDoctorText, AMigInstanceIsNotNamedLikeAGpu) {
