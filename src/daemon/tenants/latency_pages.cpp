@@ -131,6 +131,7 @@ void LatencyPages::refresh() {
   if (std::exchange(told_budget_, budget) != budget) {
     for (auto& [id, marker] : markers_) end_holds(id, marker, {});
   }
+  const bool keeps_old_budget = unsent_;
   std::map<TenantId, std::size_t> read;
   for (auto& [id, marker] : markers_) {
     end_holds(id, marker, wanted(id, beside));
@@ -153,6 +154,8 @@ void LatencyPages::refresh() {
       if (!markers_.contains(id) && !wanted(id, beside).empty()) mark(*tenant);
     }
   }
+  // A reader that did not take the end of its hold has the old budget: begin again.
+  if (keeps_old_budget) told_budget_ = UINT32_MAX;
 }
 
 void LatencyPages::retry() {

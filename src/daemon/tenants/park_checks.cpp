@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace gpurota::daemon {
 namespace {
@@ -127,25 +129,28 @@ Bytes ParkChecks::used_by(const ports::ProcessId& process) const {
   return used;
 }
 
-Result<void> ParkChecks::check_host_memory(LeaseId lease) const {
+Result<void> ParkChecks::check_host_memory(LeaseId lease, Bytes in_motion) const {
   Bytes sum;
+  std::map<std::string, Bytes> of_group;
   for (const ports::ProcessId& process : processes_of(lease)) {
     const Bytes used = used_by(process);
     sum += used;
     const std::string group = parts_.processes.cgroups().of(process.pid);
-    if (group.empty()) continue;
-    GPUROTA_TRY(check_fits(used, sys::read_group_room(group),
-                           fmt::format("the control group of process {}", process.pid)));
+    if (!group.empty()) of_group[group] += used;
+  }
+  for (const auto& [group, used] : of_group) {
+    GPUROTA_TRY(check_fits(used, sys::read_group_room(group), "the control group of its programs"));
   }
   const auto machine = sys::read_machine_memory();
-  return check_fits(sum, machine ? std::optional(machine->available) : std::nullopt, "the machine");
+  return check_fits(sum + in_motion, machine ? std::optional(machine->available) : std::nullopt,
+                    "the machine");
 }
 
-Result<void> ParkChecks::check(const LeaseEntry& entry) const {
+Result<void> ParkChecks::check(const LeaseEntry& entry, Bytes in_motion) const {
   GPUROTA_TRY(check_kind(entry));
   GPUROTA_TRY(check_driver());
   GPUROTA_TRY(check_processes(entry.lease.id));
-  return check_host_memory(entry.lease.id);
+  return check_host_memory(entry.lease.id, in_motion);
 }
 
 }  // namespace gpurota::daemon

@@ -32,8 +32,9 @@ class ParkChecks {
 
   explicit ParkChecks(Parts parts) : parts_(parts) {}
 
-  // An error says why not, and what to do.
-  Result<void> check(const LeaseEntry& entry) const;
+  // An error says why not, and what to do. `in_motion`: the memory of leases that are being parked,
+  // and is not in host memory yet.
+  Result<void> check(const LeaseEntry& entry, Bytes in_motion) const;
   // The processes of the lease that would be parked.
   std::vector<ports::ProcessId> processes_of(LeaseId lease) const;
   // The memory that the driver lists for the process on all its GPUs.
@@ -43,7 +44,7 @@ class ParkChecks {
   Result<void> check_kind(const LeaseEntry& entry) const;
   Result<void> check_driver() const;
   Result<void> check_processes(LeaseId lease) const;
-  Result<void> check_host_memory(LeaseId lease) const;
+  Result<void> check_host_memory(LeaseId lease, Bytes in_motion) const;
 
   Parts parts_;
 };

@@ -11,6 +11,8 @@ namespace gpurota::daemon {
 namespace {
 
 constexpr Duration kParkPause = std::chrono::milliseconds(20);
+// Of leases that are brought back, only deaths of processes are looked for.
+constexpr Duration kDeathPause = std::chrono::seconds(1);
 constexpr const char* kRestarted = "gpurotad was restarted in the middle";
 
 std::string obstacle_text(std::uint32_t obstacles) {
@@ -36,7 +38,9 @@ std::vector<ports::ProcessId> ParkKeeper::living(const LeaseEntry& entry) const 
   std::vector<ports::ProcessId> processes;
   for (const ports::ProcessId& process : entry.parked) {
     const auto info = parts_.processes.read_info(process.pid);
-    if (info && info->id() == process && !info->zombie) processes.push_back(process);
+    // A process that cannot be read now may live.
+    const bool lives = info ? info->id() == process && !info->zombie : !is_gone(info.error());
+    if (lives) processes.push_back(process);
   }
   return processes;
 }
@@ -67,6 +71,36 @@ ParkKeeper::Work& ParkKeeper::begin(LeaseId lease, bool parks, const Author& by)
   return work;
 }
 
+// A lease that waits for a process that does not read does not count for others than its user.
+Result<void> ParkKeeper::check_rate(const LeaseEntry& entry, bool parks) const {
+  std::size_t of_user = 0, of_all = 0;
+  for (const auto& [id, work] : works_) {
+    const LeaseEntry* const other = parts_.tables.find(id);
+    if (other && other->lease.uid == entry.lease.uid) ++of_user;
+    if (work.parks || work.step == Work::Step::kRun) ++of_all;
+  }
+  if (of_user >= kMostOfUser) {
+    return fail(Code::kLimit,
+                fmt::format("{} leases of the user are being parked, or brought back: try again "
+                            "in some seconds",
+                            of_user));
+  }
+  if (!parks || of_all < kMostAtOnce) return {};
+  return fail(Code::kLimit, fmt::format("{} leases are being parked, or brought back: try again "
+                                        "in some seconds",
+                                        of_all));
+}
+
+Bytes ParkKeeper::in_motion() const {
+  Bytes sum;
+  for (const auto& [id, work] : works_) {
+    const LeaseEntry* const entry = parts_.tables.find(id);
+    if (!work.parks || !entry) continue;
+    for (const auto& process : entry->parked) sum += parts_.checks.used_by(process);
+  }
+  return sum;
+}
+
 Result<void> ParkKeeper::park(LeaseId lease, const Author& by) {
   const LeaseEntry* const entry = parts_.tables.find(lease);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(lease) + " has ended");
@@ -77,18 +111,15 @@ Result<void> ParkKeeper::park(LeaseId lease, const Author& by) {
   if (!parts_.runner || parts_.program.file.empty()) {
     return fail(Code::kUnavailable, "gpurota-park is not installed beside gpurotad");
   }
-  if (works_.size() >= kMostAtOnce) {
-    return fail(Code::kLimit, fmt::format("{} leases are being parked, or brought back: try again "
-                                          "in some seconds",
-                                          works_.size()));
-  }
-  GPUROTA_TRY(parts_.checks.check(*entry));
+  GPUROTA_TRY(check_rate(*entry, true));
+  GPUROTA_TRY(parts_.checks.check(*entry, in_motion()));
   if (entry->lease.swap() && !parts_.turns.stay_of(lease)) {
     return fail(Code::kLimit, "host memory has no room for the memory of " + to_string(lease) +
                                   " ([turns] host_budget)");
   }
   GPUROTA_TRY(
       parts_.leases.set_park(lease, ParkState::kParking, parts_.checks.processes_of(lease)));
+  if (!parts_.tables.find(lease)) return fail(Code::kGone, to_string(lease) + " has ended");
   troubles_.erase(lease);
   Work& work = begin(lease, true, by);
   if (!entry->lease.swap()) {
@@ -149,7 +180,8 @@ void ParkKeeper::wait_for_ready(LeaseId lease) {
                     std::chrono::ceil<std::chrono::seconds>(kClosePatience).count()),
         0);
   }
-  work.timer = parts_.loop.add_timer(parts_.loop.now() + kParkPause, ports::Urgency::kSchedule,
+  const Duration pause = work.parks ? kParkPause : kDeathPause;
+  work.timer = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kSchedule,
                                      [this, lease] { wait_for_ready(lease); });
 }
 
@@ -221,10 +253,15 @@ void ParkKeeper::on_parked(LeaseId lease, const ParkReport& report) {
   finish(lease, {});
 }
 
-// gpurota-park has undone what it did, if it could. Else it is tried once more.
+// gpurota-park has undone what it did, if it could. Else it is tried once more. A report that was
+// cut short does not have the state of every process.
 void ParkKeeper::on_not_parked(LeaseId lease, const ParkReport& report) {
   Work& work = works_.at(lease);
-  if (report.all_run() && !report.state.empty()) return release(lease, report.why, 0);
+  const auto alive = living(parts_.tables.leases.at(lease));
+  const bool all_known = std::all_of(alive.begin(), alive.end(), [&](const auto& process) {
+    return report.state.contains(process.pid);
+  });
+  if (!report.tried || (all_known && report.all_run())) return release(lease, report.why, 0);
   work.parks = false;
   work.failed = report.why;
   run(lease);
@@ -248,7 +285,8 @@ void ParkKeeper::on_not_back(LeaseId lease, const ParkReport& report) {
       to_string(lease), report.why, to_string(lease));
   (void)parts_.leases.set_park(lease, ParkState::kParked, entry.parked);
   if (!works_.contains(lease)) return;  // the lease has ended meanwhile
-  record(lease, proto::EventType::kParkFailed, trouble, by);
+  record(lease, proto::EventType::kParkFailed,
+         to_string(lease) + " cannot be brought back and stays parked", by, report.why);
   finish(lease, trouble);
 }
 
@@ -267,7 +305,14 @@ Result<void> ParkKeeper::unpark(LeaseId lease, const Author& by) {
                             "wait until one of them has ended",
                             to_string(lease)));
   }
+  for (const ports::ProcessId& process : living(*entry)) {
+    if (!parts_.processes.is_stopped(process.pid)) continue;
+    return fail(Code::kUnavailable,
+                fmt::format("process {} is stopped or frozen: let it continue first", process.pid));
+  }
+  GPUROTA_TRY(check_rate(*entry, false));
   GPUROTA_TRY(parts_.leases.set_park(lease, ParkState::kUnparking, entry->parked));
+  if (!parts_.tables.find(lease)) return fail(Code::kGone, to_string(lease) + " has ended");
   troubles_.erase(lease);
   (void)begin(lease, false, by);
   close(lease);
@@ -296,9 +341,8 @@ void ParkKeeper::release(LeaseId lease, const std::string trouble, double second
            fmt::format("{} is back on its GPUs, in {:.2f} s", to_string(lease), seconds), by);
     return finish(lease, {});
   }
-  const std::string text = fmt::format("{} is not parked: {}", to_string(lease), trouble);
-  record(lease, proto::EventType::kParkFailed, text, by);
-  finish(lease, text);
+  record(lease, proto::EventType::kParkFailed, to_string(lease) + " is not parked", by, trouble);
+  finish(lease, fmt::format("{} is not parked: {}", to_string(lease), trouble));
 }
 
 void ParkKeeper::finish(LeaseId lease, const std::string& trouble) {
@@ -308,11 +352,15 @@ void ParkKeeper::finish(LeaseId lease, const std::string& trouble) {
 }
 
 void ParkKeeper::record(LeaseId lease, proto::EventType type, const std::string& message,
-                        const std::optional<Author>& by) {
+                        const std::optional<Author>& by, const std::string& detail) {
   Recorder::Event event;
   event.type = type;
   event.lease = lease;
-  if (by) event.uid = by->uid;
+  const LeaseEntry* const entry = parts_.tables.find(lease);
+  // The owner may see the detail, also if an administrator has parked the lease.
+  if (entry) event.uid = entry->lease.uid;
+  if (by && event.uid != by->uid) event.detail = fmt::format("by user {}", by->uid);
+  if (!detail.empty()) event.detail += (event.detail.empty() ? "" : ": ") + detail;
   event.message = message;
   parts_.recorder.record(std::move(event));
 }

@@ -53,6 +53,8 @@ class ParkKeeper {
   static constexpr Duration kClosePatience = std::chrono::seconds(10);
   // Each needs a process that loads the driver.
   static constexpr std::size_t kMostAtOnce = 8;
+  // The leases of one user that are being parked or brought back.
+  static constexpr std::size_t kMostOfUser = 2;
 
   // All parts must outlive the ParkKeeper.
   explicit ParkKeeper(Parts parts) : parts_(std::move(parts)) {}
@@ -90,6 +92,8 @@ class ParkKeeper {
     ports::EventLoop::SourcePtr timer{};
   };
 
+  Result<void> check_rate(const LeaseEntry& entry, bool parks) const;
+  Bytes in_motion() const;
   Work& begin(LeaseId lease, bool parks, const Author& by);
   void wait_for_eviction(LeaseId lease);
   void close(LeaseId lease);
@@ -106,7 +110,7 @@ class ParkKeeper {
   const Tenant* tenant_of(LeaseId lease, pid_t pid) const;
   void order(LeaseId lease, pid_t pid, std::uint32_t order, std::uint32_t seq);
   void record(LeaseId lease, proto::EventType type, const std::string& message,
-              const std::optional<Author>& by);
+              const std::optional<Author>& by, const std::string& detail = {});
 
   Parts parts_;
   std::map<LeaseId, Work> works_;

@@ -26,8 +26,9 @@ ports::Program park_call(const ParkProgram& program, const std::string& action,
   call.argv = {program.file, action,       "--lock",
                program.lock, "--patience", std::to_string(patience.count())};
   if (!program.library.empty()) call.argv.insert(call.argv.end(), {"--library", program.library});
-  for (const ports::ProcessId& process : processes)
-    call.argv.push_back(std::to_string(process.pid));
+  for (const ports::ProcessId& process : processes) {
+    call.argv.push_back(fmt::format("{}:{}", process.pid, process.start_ticks));
+  }
   call.user = program.user;
   // A failed `park` restores what it has parked.
   call.time_limit = kBesideSteps + 2 * patience * static_cast<int>(processes.size());
@@ -48,6 +49,7 @@ bool ParkReport::all_run() const {
 ParkReport read_park_report(const ports::ProgramEnd& end) {
   ParkReport report;
   report.good = end.is_good();
+  report.tried = end.started && end.code != kExitNotTried;
   std::istringstream lines(end.output);
   std::string line;
   while (std::getline(lines, line)) {
@@ -75,7 +77,7 @@ ParkReport read_park_report(const ports::ProgramEnd& end) {
     }
   }
   if (report.good || !report.why.empty()) return report;
-  if (!end.started || end.code == kExitNotTried) {
+  if (!report.tried) {
     report.why = end.complaint.empty() ? "gpurota-park cannot be run"
                                        : "gpurota-park: " + display_text(end.complaint, 200);
   } else if (end.timed_out) {

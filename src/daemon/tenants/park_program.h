@@ -29,6 +29,7 @@ struct ParkReport {
   std::string why;                     // why not
   std::map<pid_t, std::string> state;  // after a failure, of each process: "running", "gone", …
   double seconds = 0;                  // of all steps
+  bool tried = true;                   // false: gpurota-park has left everything as it was
 
   // Whether no process was left locked or parked.
   bool all_run() const;

@@ -20,7 +20,7 @@ TEST(ParkProgram, TheCallNamesTheProcessesAndLeavesTimeForTheirMemory) {
   const ParkProgram program{"/sbin/gpurota-park", "/run/park.lock", "", "root"};
   const auto call = park_call(program, "park", {{10, 1}, {11, 2}}, gib(16));
   EXPECT_EQ(call.argv, (Words{"/sbin/gpurota-park", "park", "--lock", "/run/park.lock",
-                              "--patience", "124", "10", "11"}));
+                              "--patience", "124", "10:1", "11:2"}));
   EXPECT_EQ(call.user, "root");
   EXPECT_TRUE(call.finishes);
   EXPECT_GT(call.time_limit, std::chrono::seconds(4 * 124));
@@ -48,6 +48,8 @@ TEST(ParkProgram, AFailureNamesTheStepAndTheStates) {
       read_park_report(ended(1, "10 checkpoint timed out 60.0\n10 state checkpointed\n"));
   EXPECT_EQ(stuck.why, "process 10: the driver's checkpoint failed: timed out");
   EXPECT_FALSE(stuck.all_run());
+  EXPECT_TRUE(stuck.tried);
+  EXPECT_FALSE(read_park_report(ended(2, "")).tried);
 }
 
 TEST(ParkProgram, AnEndWithoutLinesSaysWhatHappened) {

@@ -71,9 +71,8 @@ void serve(State& s, const Socket& event) {
     Descriptors fds;
     const int64_t deadline = now_ms() + park_wait_ms(s, kDescriptorCheckMs);
     const long n = receive_packet(event, buffer, sizeof(buffer), &fds, deadline);
+    if (n != kDeadline && (n <= 0 || !handle_event(s, event, buffer, n, &fds))) return;
     if (!report_park_ready(s, event)) return;
-    if (n == kDeadline) continue;
-    if (n <= 0 || !handle_event(s, event, buffer, n, &fds)) return;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "interposer/account/swap_table.h"
 #include "interposer/os/debug.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace gpurota::interposer {
@@ -56,10 +57,13 @@ bool report_park_ready(State& s, const Socket& event) {
   gpurota_msg_park_ready ready{};
   ready.header = {GPUROTA_MSG_PARK_READY, sizeof(ready), s.park_orders.seq};
   ready.obstacles = s.parking.obstacles.load();
-  // From here on the daemon may know that this process is ready.
+  errno = 0;
+  const bool sent = send_packet(event, &ready, sizeof(ready), now_ms() + kReadyMs);
+  // Only a daemon that is gone has certainly not read the message.
+  if (!sent && (errno == EPIPE || errno == ECONNRESET)) return false;
   s.park_orders.closes = false;
   s.park_orders.may_be_locked = true;
-  return send_packet(event, &ready, sizeof(ready), now_ms() + kReadyMs);
+  return sent;
 }
 
 int64_t park_wait_ms(const State& s, int64_t otherwise) {

@@ -188,6 +188,9 @@ GPUROTA_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attrib
 GPUROTA_API CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
                                             void** out, CUdeviceptr ptr);
 GPUROTA_API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr ptr);
+GPUROTA_API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* os_handle,
+                                                        CUmemAllocationHandleType type,
+                                                        unsigned long long flags);
 GPUROTA_API CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool,
                                             CUmemPoolPtrExportData* data);
 GPUROTA_API CUresult cuImportExternalMemory(CUexternalMemory* out,

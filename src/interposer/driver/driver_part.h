@@ -113,4 +113,17 @@ CUresult ask_driver(Call call, bool may_answer = true) {
   return result;
 }
 
+// Makes `call()`, after which the process cannot be parked (parking.h); also waits like a call that
+// has no answer, because the driver does not survive being parked during it.
+template <typename Call>
+CUresult ask_obstacle(uint32_t obstacle, Call call) {
+  return ask_driver(
+      [&] {
+        const CUresult result = call();
+        if (result == CUDA_SUCCESS) driver_part().parking.obstacles.fetch_or(obstacle);
+        return result;
+      },
+      false);
+}
+
 }  // namespace gpurota::interposer

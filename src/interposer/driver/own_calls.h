@@ -97,7 +97,8 @@ struct RuleOf;
 #include "interposer/capture_rules.h"  // generated
 #undef GPUROTA_CAPTURE_RULE
 
-// Whether a parked process must not call the function (parking.h).
+// Whether a parked process must not call the function (parking.h), and may answer it. The library
+// itself never calls cuEventElapsedTime, which has no answer.
 constexpr bool is_question(Fn fn) {
   return fn == kFn_cuCtxSynchronize || fn == kFn_cuCtxSynchronize_v2 || fn == kFn_cuEventQuery ||
          fn == kFn_cuEventSynchronize || fn == kFn_cuStreamQuery || fn == kFn_cuStreamQuery_ptsz ||

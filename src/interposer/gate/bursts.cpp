@@ -22,14 +22,15 @@ uint32_t Bursts::find(uint64_t stream) const {
   return kStreams - 1;
 }
 
-uint32_t Bursts::add(uint64_t stream, bool blocking) {
+uint32_t Bursts::add(uint64_t stream, const StreamTraits& traits) {
   const Lock lock(mutex_);
   const uint32_t found = find(stream);
   if (found != kStreams - 1) return found;
   const uint32_t used = used_.load();
   for (uint32_t i = 0; i < kStreams - 1; ++i) {
     if (streams_[i].key.load() != 0) continue;
-    streams_[i].blocking.store(blocking);
+    streams_[i].context.store(traits.context);
+    streams_[i].blocking.store(traits.is_blocking);
     streams_[i].key.store(stream);
     if (i >= used) used_.store(i + 1, std::memory_order_release);
     return i;
@@ -64,10 +65,12 @@ StreamMark Bursts::mark(uint64_t stream) const {
 }
 
 // A stream that is not meant gets a mark that ends nothing.
-void Bursts::mark_all(Which which, AllMarks* out) const {
+void Bursts::mark_all(Which which, uint64_t context, AllMarks* out) const {
   for (uint32_t i = 0; i < kStreams; ++i) {
     const Stream& stream = streams_[i];
-    const bool meant = which == Which::kAll || stream.blocking.load();
+    const bool shared = i == kStreams - 1;
+    const bool meant = (shared || stream.context.load() == context) &&
+                       (which == Which::kAll || stream.blocking.load());
     out->submitted[i] = meant ? stream.submitted.load() : stream.ended.load();
   }
 }
@@ -149,24 +152,32 @@ void Bursts::all_ended(std::atomic<uint32_t>* word, const AllMarks& marks, int64
 void Bursts::forget(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us) {
   const uint32_t index = find(stream);
   if (index == kStreams - 1) return;
-  Stream& gone = streams_[index];
-  raise_joined({index, gone.submitted.load()});
-  {
-    const Lock lock(mutex_);
-    uint32_t left = joined_.load();
-    for (uint32_t i = 0; i < left;) {
-      const bool about = joins_[i].waiting.stream == index || joins_[i].before.stream == index;
-      if (about) {
-        joins_[i] = joins_[--left];
-      } else {
-        ++i;
-      }
-    }
-    joined_.store(left);
-    gone.ended.store(gone.submitted.load());
-    gone.key.store(0);
+  remove(index);
+  end_if_idle(word, now_us);
+}
+
+void Bursts::forget_context(std::atomic<uint32_t>* word, uint64_t context, int64_t now_us) {
+  const uint32_t used = used_.load();
+  for (uint32_t i = 0; i < used; ++i) {
+    if (streams_[i].key.load() != 0 && streams_[i].context.load() == context) remove(i);
   }
   end_if_idle(word, now_us);
+}
+
+// The streams for which a destroyed stream waited have not ended because of that.
+void Bursts::remove(uint32_t index) {
+  const Lock lock(mutex_);
+  uint32_t left = joined_.load();
+  for (uint32_t i = 0; i < left;) {
+    if (joins_[i].waiting.stream == index || joins_[i].before.stream == index) {
+      joins_[i] = joins_[--left];
+    } else {
+      ++i;
+    }
+  }
+  joined_.store(left);
+  streams_[index].ended.store(streams_[index].submitted.load());
+  streams_[index].key.store(0);
 }
 
 // If there is no place, the work before the event ends later: by a call that waits for it, or by
@@ -184,7 +195,10 @@ void Bursts::add_join(uint32_t waiting, const StreamMark& event) {
       ++i;
     }
   }
-  if (left < kJoins) joins_[left++] = {{waiting, streams_[waiting].submitted.load()}, event};
+  // The wait counts as a submission, so that a mark from before it does not cover it.
+  if (left < kJoins) {
+    joins_[left++] = {{waiting, streams_[waiting].submitted.fetch_add(1) + 1}, event};
+  }
   joined_.store(left);
 }
 

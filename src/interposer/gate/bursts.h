@@ -22,6 +22,12 @@ struct StreamMark {
   uint32_t submitted;
 };
 
+// Facts of a stream that never change.
+struct StreamTraits {
+  uint64_t context;
+  bool is_blocking;  // whether it waits for the legacy default stream
+};
+
 class Bursts {
  public:
   static constexpr uint32_t kStreams = 128;
@@ -33,33 +39,34 @@ class Bursts {
   static constexpr int64_t kSilentUs = 50'000;
 
   // Before a submission to this stream, and again after it: a mark that is taken meanwhile must not
-  // cover the submission. `stream`: not 0, identifies the stream in this process. `is_blocking()`
-  // is called once for each stream: whether it waits for the legacy default stream. The word grows
-  // at least every kRefreshUs, so that a long burst that still submits does not look stuck. True: a
-  // burst has begun.
-  template <typename IsBlocking>
-  bool submit(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us,
-              IsBlocking is_blocking) {
-    return count(word, find_or_add(stream, is_blocking), now_us);
+  // cover the submission. `stream`: not 0, identifies the stream in this process. `traits()` is
+  // called once for each stream. The word grows at least every kRefreshUs, so that a long burst
+  // that still submits does not look stuck. True: a burst has begun.
+  template <typename Traits>
+  bool submit(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us, Traits traits) {
+    return count(word, find_or_add(stream, traits), now_us);
   }
 
   // Before a call that waits for the stream, and after the call has said that the work has ended.
   StreamMark mark(uint64_t stream) const;
   void ended(std::atomic<uint32_t>* word, const StreamMark& mark, int64_t now_us);
-  // The same for several streams.
+  // The same for all streams of a context, or for those that are blocking. Streams that found no
+  // place in the table count as streams of every context.
   struct AllMarks {
     uint32_t submitted[kStreams];
   };
   enum class Which { kAll, kBlocking };
-  void mark_all(Which which, AllMarks* out) const;
+  void mark_all(Which which, uint64_t context, AllMarks* out) const;
   void all_ended(std::atomic<uint32_t>* word, const AllMarks& marks, int64_t now_us);
   // The stream is destroyed, so no call will wait for it.
   void forget(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us);
+  // The context was destroyed, and its streams with it.
+  void forget_context(std::atomic<uint32_t>* word, uint64_t context, int64_t now_us);
   // The stream waits for an event. So when work of `stream` that comes later has ended, the work
-  // before the event has ended, too. `is_blocking` as for submit().
-  template <typename IsBlocking>
-  void join(uint64_t stream, const StreamMark& event, IsBlocking is_blocking) {
-    if (!has_ended(event)) add_join(find_or_add(stream, is_blocking), event);
+  // before the event has ended, too. `traits` as for submit().
+  template <typename Traits>
+  void join(uint64_t stream, const StreamMark& event, Traits traits) {
+    if (!has_ended(event)) add_join(find_or_add(stream, traits), event);
   }
 
   // An event was recorded in this stream. `event` is not 0.
@@ -75,13 +82,14 @@ class Bursts {
     std::atomic<uint32_t> submitted;
     std::atomic<uint32_t> ended;
     std::atomic<int64_t> last_us;  // of its last submission
+    std::atomic<uint64_t> context;
     std::atomic<bool> blocking;
   };
   struct Event {
     std::atomic<uint64_t> key;
     std::atomic<uint64_t> mark;  // the stream's index, and in the upper half its count
   };
-  // The work of `waiting.stream` after its first `waiting.submitted` submissions begins only when
+  // The submission `waiting.submitted` of `waiting.stream` stands for the wait. It ends only when
   // `before` has ended.
   struct Join {
     StreamMark waiting;
@@ -89,12 +97,13 @@ class Bursts {
   };
 
   uint32_t find(uint64_t stream) const;
-  uint32_t add(uint64_t stream, bool blocking);
-  template <typename IsBlocking>
-  uint32_t find_or_add(uint64_t stream, IsBlocking is_blocking) {
+  uint32_t add(uint64_t stream, const StreamTraits& traits);
+  template <typename Traits>
+  uint32_t find_or_add(uint64_t stream, Traits traits) {
     const uint32_t found = find(stream);
-    return found != kStreams - 1 ? found : add(stream, is_blocking());
+    return found != kStreams - 1 ? found : add(stream, traits());
   }
+  void remove(uint32_t index);
   void add_join(uint32_t waiting, const StreamMark& event);
   bool count(std::atomic<uint32_t>* word, uint32_t index, int64_t now_us);
   void refresh(std::atomic<uint32_t>* word, int64_t now_us);

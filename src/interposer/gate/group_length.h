@@ -12,16 +12,26 @@ class GroupLength {
  public:
   static constexpr uint32_t kMost = 8;
   static constexpr int64_t kGroupUs = 250;
+  static constexpr int64_t kLongestUs = 100'000;  // a longer time has a pause in it
 
-  // A group of `count` submissions has ended. `waited`: it ended at `now_us`. If not, it had ended
-  // before, so submissions take less time than thought.
-  void ended(uint32_t count, bool waited, int64_t now_us) {
-    if (!waited) {
+  // The result of waiting for the end of a group.
+  enum class Wait : uint8_t {
+    kOver,     // the group had ended before, so submissions take less time than thought
+    kEnded,    // it ended just now
+    kTooLong,  // it did not end in time, so submissions take longer than thought
+  };
+
+  // For a group of `count` submissions.
+  void waited(uint32_t count, Wait found, int64_t now_us) {
+    const int64_t took = ended_us_ != 0 ? now_us - ended_us_ : 0;
+    if (found == Wait::kOver) {
       each_us_ /= 2;
-    } else if (ended_us_ != 0 && count != 0) {
-      each_us_ = (now_us - ended_us_) / count;
+    } else if (found == Wait::kTooLong) {
+      each_us_ = kGroupUs;
+    } else if (took > 0 && took < kLongestUs && count != 0) {
+      each_us_ = took / count;
     }
-    ended_us_ = waited ? now_us : 0;
+    ended_us_ = found == Wait::kEnded ? now_us : 0;
   }
 
   uint32_t most() const {

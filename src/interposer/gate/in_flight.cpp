@@ -10,15 +10,14 @@ namespace {
 constexpr int64_t kPollUs = 20;  // then the thread sleeps between two queries
 constexpr timespec kNap{0, 20'000};
 
-// True: the event ended while the thread waited. False: before that, or not in time.
-bool wait_for_end(CUevent event) {
-  if (is_over(event)) return false;
+GroupLength::Wait wait_for_end(CUevent event) {
+  if (is_over(event)) return GroupLength::Wait::kOver;
   const int64_t begun = now_us();
   for (;;) {
     const int64_t waited = now_us() - begun;
-    if (waited >= InFlight::kLongestWaitUs) return false;
+    if (waited >= InFlight::kLongestWaitUs) return GroupLength::Wait::kTooLong;
     if (waited >= kPollUs) ::syscall(SYS_nanosleep, &kNap, nullptr);
-    if (is_over(event)) return true;
+    if (is_over(event)) return GroupLength::Wait::kEnded;
   }
 }
 
@@ -43,10 +42,10 @@ bool InFlight::keep(uint64_t key, uint32_t which, CUevent event, CUcontext conte
 
 void InFlight::wait_for(uint64_t key, CUevent event, uint32_t group) {
   ErrnoGuard guard;
-  const bool waited = wait_for_end(event);
+  const GroupLength::Wait found = wait_for_end(event);
   const Lock lock(mutex_);
   Stream* const entry = streams_.find(key);
-  if (entry != nullptr) entry->length.ended(group, waited, now_us());
+  if (entry != nullptr) entry->length.waited(group, found, now_us());
 }
 
 // The driver is called without the lock: cuEventRecord waits while the stream's queue is full.

@@ -1,5 +1,6 @@
 #include "interposer/gate/latency.h"
 
+#include "interposer/account/device.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gate_part.h"
 #include "interposer/gate/streams.h"
@@ -31,6 +32,8 @@ void hold_back(State& s, Holds& holds) {
   show(s, &gpurota_page_use::held_us, holds.held_us());
 }
 
+uint64_t current_key() { return reinterpret_cast<uintptr_t>(current_context()); }
+
 // Whether the stream and the legacy default stream wait for each other. The stream does not
 // capture.
 bool is_blocking(CUstream stream, bool per_thread) {
@@ -42,11 +45,16 @@ bool is_blocking(CUstream stream, bool per_thread) {
   return (flags & CU_STREAM_NON_BLOCKING) == 0;
 }
 
+// Of a stream of the current context that does not capture.
+StreamTraits traits_of(CUstream stream, bool per_thread) {
+  return {current_key(), is_blocking(stream, per_thread)};
+}
+
 void count_submission(State& s, CUstream stream, bool per_thread) {
   if (is_capturing(stream, per_thread)) return;
   Bursts& bursts = latency_of(s).bursts;
   const bool begun = bursts.submit(s.bursts.own(), key_of_stream(stream, per_thread), coarse_us(),
-                                   [=] { return is_blocking(stream, per_thread); });
+                                   [=] { return traits_of(stream, per_thread); });
   if (begun) show(s, &gpurota_page_use::bursts, bursts.bursts());
 }
 
@@ -84,7 +92,7 @@ void note_wait(State& s, CUevent event, CUstream stream, bool per_thread) {
   if (!mark_event(s, event, &before) || is_capturing(stream, per_thread)) return;
   ErrnoGuard guard;
   latency_of(s).bursts.join(key_of_stream(stream, per_thread), before,
-                            [=] { return is_blocking(stream, per_thread); });
+                            [=] { return traits_of(stream, per_thread); });
 }
 
 StreamMark mark_stream(State& s, CUstream stream, bool per_thread) {
@@ -96,9 +104,10 @@ bool mark_event(State& s, CUevent event, StreamMark* out) {
          latency_of(s).bursts.find_event(reinterpret_cast<uintptr_t>(event), out);
 }
 
-Bursts::AllMarks mark_streams(State& s, Bursts::Which which) {
+Bursts::AllMarks mark_streams(State& s, Bursts::Which which, CUcontext context) {
   Bursts::AllMarks marks;
-  latency_of(s).bursts.mark_all(which, &marks);
+  const uint64_t key = context != nullptr ? reinterpret_cast<uintptr_t>(context) : current_key();
+  latency_of(s).bursts.mark_all(which, key, &marks);
   return marks;
 }
 
@@ -123,6 +132,10 @@ void forget_stream_work(State& s, CUstream stream) {
 
 void forget_context_work(State& s, CUcontext context) {
   latency_of(s).in_flight.forget_context(context);
+  if (s.bursts.memory.load() == nullptr) return;
+  ErrnoGuard guard;
+  latency_of(s).bursts.forget_context(s.bursts.own(), reinterpret_cast<uintptr_t>(context),
+                                      coarse_us());
 }
 
 }  // namespace gpurota::interposer

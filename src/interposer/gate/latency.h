@@ -35,8 +35,8 @@ void note_wait(State& s, CUevent event, CUstream stream, bool per_thread);
 StreamMark mark_stream(State& s, CUstream stream, bool per_thread);
 // Where the event's stream was when the event was recorded. False: not known.
 bool mark_event(State& s, CUevent event, StreamMark* out);
-// Where these streams are now. Streams of all contexts: a process of two GPUs counts as one.
-Bursts::AllMarks mark_streams(State& s, Bursts::Which which);
+// Where these streams of the context are now. nullptr: of the current context.
+Bursts::AllMarks mark_streams(State& s, Bursts::Which which, CUcontext context);
 void note_end_of_all(State& s, const Bursts::AllMarks& marks);
 // The work up to the mark has ended.
 void note_end(State& s, const StreamMark& mark);
@@ -46,9 +46,9 @@ inline bool marks_bursts() { return (roles() & kMarksBursts) != 0; }
 // Makes `call()`, whose success means that all work of these streams that was given before has
 // ended.
 template <typename Call>
-CUresult noting_end_of(Bursts::Which which, Call call) {
+CUresult noting_end_of(Bursts::Which which, CUcontext context, Call call) {
   if (!marks_bursts()) return call();
-  const Bursts::AllMarks marks = mark_streams(state(), which);
+  const Bursts::AllMarks marks = mark_streams(state(), which, context);
   const CUresult result = call();
   if (result == CUDA_SUCCESS) note_end_of_all(state(), marks);
   return result;
@@ -58,7 +58,9 @@ CUresult noting_end_of(Bursts::Which which, Call call) {
 template <typename Call>
 CUresult noting_end(CUstream stream, bool per_thread, Call call) {
   if (!marks_bursts()) return call();
-  if (is_legacy_stream(stream, per_thread)) return noting_end_of(Bursts::Which::kBlocking, call);
+  if (is_legacy_stream(stream, per_thread)) {
+    return noting_end_of(Bursts::Which::kBlocking, nullptr, call);
+  }
   const StreamMark mark = mark_stream(state(), stream, per_thread);
   const CUresult result = call();
   if (result == CUDA_SUCCESS) note_end(state(), mark);

@@ -16,6 +16,7 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr uint64_t kA = 0x1000, kB = 0x2000, kC = 0x4000, kEvent = 0x3000;
+constexpr uint64_t kContext = 0x10;
 constexpr uint32_t kBudget = 800;
 constexpr int64_t kStart = 1'000'000;
 
@@ -24,7 +25,7 @@ class BurstsTest : public testing::Test {
   bool busy() const { return (word.load() & 1) != 0; }
   // One of the two counts of a submission.
   bool count(uint64_t stream) {
-    return bursts->submit(&word, stream, now, [&] { return blocking; });
+    return bursts->submit(&word, stream, now, [&] { return traits; });
   }
   void submit(uint64_t stream) {
     count(stream);
@@ -32,19 +33,19 @@ class BurstsTest : public testing::Test {
   }
   void end(const StreamMark& mark) { bursts->ended(&word, mark, now); }
   void wait_for(uint64_t stream) { end(bursts->mark(stream)); }
-  void wait_for_all(Bursts::Which which) {
+  void wait_for_all(Bursts::Which which, uint64_t context = kContext) {
     Bursts::AllMarks marks;
-    bursts->mark_all(which, &marks);
+    bursts->mark_all(which, context, &marks);
     bursts->all_ended(&word, marks, now);
   }
   // `stream` waits for the work that `other` has now.
   void join(uint64_t stream, uint64_t other) {
-    bursts->join(stream, bursts->mark(other), [] { return false; });
+    bursts->join(stream, bursts->mark(other), [&] { return traits; });
   }
 
   std::unique_ptr<Bursts> bursts{new Bursts()};
   int64_t now = kStart;
-  bool blocking = false;  // the streams that are used for the first time
+  StreamTraits traits{kContext, false};  // of streams that are used for the first time
   std::atomic<uint32_t> word{0};
 };
 
@@ -112,11 +113,46 @@ TEST_F(BurstsTest, WaitForTheContextEndsAllStreams) {
 
 TEST_F(BurstsTest, WaitForTheLegacyStreamEndsOnlyBlockingStreams) {
   submit(kA);
-  blocking = true;
+  traits.is_blocking = true;
   submit(kB);
   wait_for_all(Bursts::Which::kBlocking);
   EXPECT_TRUE(busy());
   wait_for(kA);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, WaitForAContextEndsNoStreamOfAnother) {
+  traits.is_blocking = true;
+  submit(kA);
+  traits.context = kContext + 1;
+  submit(kB);
+  wait_for_all(Bursts::Which::kAll);
+  EXPECT_TRUE(busy());
+  wait_for_all(Bursts::Which::kBlocking, kContext + 1);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, DestroyedContextHasNoStreams) {
+  submit(kA);
+  bursts->forget_context(&word, kContext, now);
+  EXPECT_FALSE(busy());
+  traits = {kContext + 1, true};
+  submit(kA);  // the same handle, of another context and blocking
+  wait_for_all(Bursts::Which::kBlocking, kContext + 1);
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(BurstsTest, MarkFromBeforeTheJoinDoesNotEndTheOtherStream) {
+  submit(kB);
+  wait_for(kB);
+  const StreamMark before = bursts->mark(kB);
+  submit(kA);
+  join(kB, kA);
+  end(before);
+  EXPECT_TRUE(busy());
+  wait_for_all(Bursts::Which::kBlocking);
+  EXPECT_TRUE(busy());
+  wait_for(kB);
   EXPECT_FALSE(busy());
 }
 
@@ -160,12 +196,13 @@ TEST_F(BurstsTest, StreamInTheSamePlaceAsADestroyedOneHasNoneOfItsJoins) {
   submit(kA);
   submit(kB);
   join(kB, kA);
-  bursts->forget(&word, kB, now);  // takes kA's work along
-  EXPECT_FALSE(busy());
-  submit(kA);
+  bursts->forget(&word, kB, now);
+  EXPECT_TRUE(busy()) << "the work of kA continues";
   submit(kC);
   wait_for(kC);
   EXPECT_TRUE(busy());
+  wait_for(kA);
+  EXPECT_FALSE(busy());
 }
 
 TEST_F(BurstsTest, JoinsBeyondTheTableOnlyDelayTheEnd) {
@@ -384,33 +421,43 @@ TEST_F(HoldsTest, HoldsOfSeveralThreadsCountOnce) {
   EXPECT_EQ(holds->held_us(), 2'000u + Holds::kLeastGapUs);
 }
 
+using Wait = GroupLength::Wait;
+
 TEST(GroupLengthTest, GroupsAreAsLongAsTheTimeThatTheyTake) {
   GroupLength length{};
   EXPECT_EQ(length.most(), GroupLength::kMost);
   int64_t now = kStart;
-  length.ended(8, true, now);
+  length.waited(8, Wait::kEnded, now);
   EXPECT_EQ(length.most(), GroupLength::kMost) << "nothing is known yet";
-  length.ended(8, true, now += 8 * 20);
+  length.waited(8, Wait::kEnded, now += 8 * 20);
   EXPECT_EQ(length.most(), GroupLength::kMost);
-  length.ended(8, true, now += 8 * 100);
+  length.waited(8, Wait::kEnded, now += 8 * 100);
   EXPECT_EQ(length.most(), 2u);
-  length.ended(2, true, now += 2 * 10'000);
+  length.waited(2, Wait::kEnded, now += 2 * 5'000);
+  EXPECT_EQ(length.most(), 1u);
+}
+
+TEST(GroupLengthTest, WorkThatDoesNotEndInTimeMakesGroupsOfOne) {
+  GroupLength length{};
+  length.waited(8, Wait::kTooLong, kStart);
   EXPECT_EQ(length.most(), 1u);
 }
 
 TEST(GroupLengthTest, WorkThatHadEndedBeforeSomebodyWaitedMakesGroupsLonger) {
   GroupLength length{};
   int64_t now = kStart;
-  length.ended(8, true, now);
-  length.ended(8, true, now += 8'000);
+  length.waited(8, Wait::kEnded, now);
+  length.waited(8, Wait::kEnded, now += 8'000);
   EXPECT_EQ(length.most(), 1u);
   int rounds = 0;
   while (length.most() < GroupLength::kMost) {
-    length.ended(1, false, now += 5);
+    length.waited(1, Wait::kOver, now += 5);
     ASSERT_LT(++rounds, 10);
   }
-  length.ended(8, true, now += 1'000'000);  // idle in between
+  length.waited(8, Wait::kEnded, now += 1'000'000);
   EXPECT_EQ(length.most(), GroupLength::kMost) << "only one end was seen";
+  length.waited(8, Wait::kEnded, now += 1'000'000);
+  EXPECT_EQ(length.most(), GroupLength::kMost) << "with a pause";
 }
 
 }  // namespace

@@ -72,13 +72,13 @@ CUresult cuEventQuery(CUevent event) {
 
 CUresult cuCtxSynchronize() {
   GPUROTA_ENTER(cuCtxSynchronize);
-  return interposer::noting_end_of(interposer::Bursts::Which::kAll,
+  return interposer::noting_end_of(interposer::Bursts::Which::kAll, nullptr,
                                    [=] { return interposer::ask_driver([=] { return real(); }); });
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   GPUROTA_ENTER(cuCtxSynchronize_v2, context);
-  return interposer::noting_end_of(interposer::Bursts::Which::kAll, [=] {
+  return interposer::noting_end_of(interposer::Bursts::Which::kAll, context, [=] {
     return interposer::ask_driver([=] { return real(context); });
   });
 }

@@ -52,11 +52,21 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr ptr) {
   return result;
 }
 
+// The pool's memory is charged when a piece of it is imported.
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* os_handle,
+                                            CUmemAllocationHandleType type,
+                                            unsigned long long flags) {
+  GPUROTA_ENTER(cuMemPoolImportFromShareableHandle, out, os_handle, type, flags);
+  return interposer::ask_obstacle(interposer::kParkImports,
+                                  [=] { return real(out, os_handle, type, flags); });
+}
+
 CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUmemPoolPtrExportData* data) {
   GPUROTA_ENTER(cuMemPoolImportPointer, out, pool, data);
   if (out == nullptr) return real(out, pool, data);
   CUdeviceptr imported = 0;
-  CUresult result = real(&imported, pool, data);
+  CUresult result = interposer::ask_obstacle(interposer::kParkImports,
+                                             [&] { return real(&imported, pool, data); });
   if (result != CUDA_SUCCESS) return result;
   result = interposer::piece_imported(
       imported, interposer::key_of_bytes(data->reserved, sizeof(data->reserved)));
@@ -71,7 +81,9 @@ CUresult cuImportExternalMemory(CUexternalMemory* out,
   const bool is_descriptor =
       desc != nullptr && desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
   const uint64_t key = is_descriptor ? interposer::key_of_descriptor(desc->handle.fd) : 0;
-  const CUresult result = real(out, desc);
+  const auto call = [=] { return real(out, desc); };
+  const CUresult result =
+      key != 0 ? interposer::ask_obstacle(interposer::kParkImports, call) : call();
   const interposer::Place place = interposer::current_place();
   if (result != CUDA_SUCCESS || key == 0 || place.kind != interposer::Place::Kind::kSlot) {
     return result;

@@ -88,7 +88,6 @@ uint64_t key_of_bytes(const void* bytes, size_t size) {
 
 bool charge_import(Import* import, uint64_t bytes) {
   State& s = state();
-  s.parking.obstacles.fetch_or(kParkImports, std::memory_order_relaxed);
   if (import->bytes == 0) {
     if (bytes == 0) return true;
     const Answer answer = reserve(import->slot, most_for(bytes));

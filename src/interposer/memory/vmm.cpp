@@ -146,13 +146,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
     const interposer::Answer answer = interposer::reserve(slot, bytes);
     if (answer != interposer::Answer::kYes) return interposer::refuse(slot, size, answer);
   }
-  const CUresult result = real(out, size, prop, flags);
+  const auto create = [=] { return real(out, size, prop, flags); };
+  const CUresult result =
+      slot >= 0 ? create() : interposer::ask_obstacle(interposer::kParkHostMemory, create);
   interposer::State& s = interposer::state();
   if (result != CUDA_SUCCESS) {
     if (slot >= 0) interposer::put(slot, bytes);
     return result;
   }
-  if (slot < 0) s.parking.obstacles.fetch_or(interposer::kParkHostMemory);
   interposer::vmm_created(s, *out, size, slot);
   if (slot >= 0) {
     interposer::count(&s.slots[slot].allocations);

@@ -175,7 +175,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void*
   GPUROTA_ENTER(cuMemImportFromShareableHandle, out, os_handle, type);
   if (out == nullptr) return real(out, os_handle, type);
   CUmemGenericAllocationHandle imported = 0;
-  CUresult result = real(&imported, os_handle, type);
+  CUresult result = interposer::ask_obstacle(interposer::kParkImports,
+                                             [&] { return real(&imported, os_handle, type); });
   if (result != CUDA_SUCCESS) return result;
   const bool is_descriptor = type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   const auto fd = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));

@@ -43,9 +43,11 @@ CUresult reserve(uint64_t size, uint64_t* address) {
 // Maps a block. The mapping keeps the memory alive, so the handle is released.
 CUresult map_block(int fd, uint64_t address, uint64_t size) {
   CUmemGenericAllocationHandle handle = 0;
-  CUresult result = GPUROTA_OWN(cuMemImportFromShareableHandle)(
-      &handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
-      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUresult result = ask_obstacle(kParkImports, [&] {
+    return GPUROTA_OWN(cuMemImportFromShareableHandle)(
+        &handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  });
   if (result != CUDA_SUCCESS) return result;
   result = GPUROTA_OWN(cuMemMap)(address, size, 0, handle, 0);
   GPUROTA_OWN(cuMemRelease)(handle);
@@ -431,12 +433,18 @@ CUresult open_handle(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned in
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
   GPUROTA_ENTER(cuIpcOpenMemHandle, out, handle, flags);
-  return open_handle(out, handle, flags, [&](CUdeviceptr* to) { return real(to, handle, flags); });
+  return open_handle(out, handle, flags, [&](CUdeviceptr* to) {
+    return interposer::ask_obstacle(interposer::kParkImports,
+                                    [&] { return real(to, handle, flags); });
+  });
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
   GPUROTA_ENTER(cuIpcOpenMemHandle_v2, out, handle, flags);
-  return open_handle(out, handle, flags, [&](CUdeviceptr* to) { return real(to, handle, flags); });
+  return open_handle(out, handle, flags, [&](CUdeviceptr* to) {
+    return interposer::ask_obstacle(interposer::kParkImports,
+                                    [&] { return real(to, handle, flags); });
+  });
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) {
