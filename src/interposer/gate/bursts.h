@@ -89,8 +89,8 @@ class Bursts {
     std::atomic<uint64_t> key;
     std::atomic<uint64_t> mark;  // the stream's index, and in the upper half its count
   };
-  // The submission `waiting.submitted` of `waiting.stream` stands for the wait. It ends only when
-  // `before` has ended.
+  // The submission `waiting.submitted` of `waiting.stream` stands for the wait: the
+  // submission ends only when `before` has ended.
   struct Join {
     StreamMark waiting;
     StreamMark before;
