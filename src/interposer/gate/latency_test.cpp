@@ -281,6 +281,7 @@ TEST_F(BurstsTest, ThreadsThatUseTheSameStreamsLeaveNoBurst) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  for (uint64_t stream = 1; stream <= 3; ++stream) wait_for(stream * 16);  // ends the joins
   EXPECT_FALSE(busy());
 }
 
