@@ -56,14 +56,14 @@ class LongAnswer {
 };
 
 // The outcome of a call: the text of a reply or an error, and the state that the connection is to
-// keep.
+// keep. Name the members when you make one: several have the same type.
 struct Outcome {
-  std::string answer;
-  std::optional<LeaseId> made;      // the new lease of the answer
-  std::optional<LeaseId> acquired;  // ends with the connection unless it is started
-  std::optional<LeaseId> started;
-  std::optional<LeaseId> held;     // keep the connection informed of this lease
-  std::optional<RequestId> waits;  // inform the connection of this request, which ends with it
+  std::string answer{};
+  std::optional<LeaseId> made{};      // the new lease of the answer
+  std::optional<LeaseId> acquired{};  // ends with the connection unless it is started
+  std::optional<LeaseId> started{};
+  std::optional<LeaseId> held{};     // keep the connection informed of this lease
+  std::optional<RequestId> waits{};  // inform the connection of this request, which ends with it
   // Instead of `answer`, for a call with `more`: a stream of answers.
   std::shared_ptr<AnswerStream> stream{};
   // Instead of `answer`.

@@ -23,12 +23,12 @@ namespace gpurota::daemon {
 inline constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;
 
 inline Outcome refused(const Error& error) {
-  return {proto::error_json(proto::wire_error(error)), {}, {}, {}, {}};
+  return {.answer = proto::error_json(proto::wire_error(error))};
 }
 
 template <class Method>
 Outcome replied(const typename Method::Reply& reply) {
-  return {proto::reply_json<Method>(reply), {}, {}, {}, {}};
+  return {.answer = proto::reply_json<Method>(reply)};
 }
 
 inline Error no_such_lease(LeaseId id) {

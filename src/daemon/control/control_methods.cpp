@@ -163,7 +163,7 @@ Outcome ControlMethods::on(const Caller&, const proto::ServiceInfo&) {
 
 Outcome ControlMethods::on(const Caller&, const proto::InterfaceDescription& call) {
   const auto described = proto::describe_interface(call.interface);
-  if (!described) return {proto::error_json(described.error()), {}, {}, {}, {}};
+  if (!described) return {.answer = proto::error_json(described.error())};
   return replied<proto::InterfaceDescription>(*described);
 }
 

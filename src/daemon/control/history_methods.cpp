@@ -279,7 +279,7 @@ Outcome HistoryMethods::on(const Caller& caller, const proto::Report& call) {
   reply.since = call.since.value_or(reply.until - kUsualTime);
   reply.by = call.by.value_or("user");
   const auto by = usage_by(reply.by);
-  if (!by) return {proto::error_json(proto::invalid_parameter("by")), {}, {}, {}, {}};
+  if (!by) return {.answer = proto::error_json(proto::invalid_parameter("by"))};
   if (reply.since > reply.until) {
     return refused({Code::kInvalid, 0, "a report begins (`since`) before it ends (`until`, now)"});
   }

@@ -289,7 +289,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Start& call) {
 
 Outcome LeaseMethods::on(const Caller& caller, const proto::Hold& call) {
   const auto entry = own_lease(caller, call.lease_id);
-  if (entry) return {describe(caller, **entry, false), {}, {}, call.lease_id, {}};
+  if (entry) return {.answer = describe(caller, **entry, false), .held = call.lease_id};
   const proto::Hold::Reply* const last = ended_.find(call.lease_id);
   const bool may_know =
       last && (last->lease.uid == caller.uid || parts_.views.is_administrator(caller.uid));

@@ -31,7 +31,7 @@ Outcome read_within_memory(const Serve& serve) {
   try {
     return serve();
   } catch (const std::bad_alloc&) {
-    return {proto::error_json(no_memory()), {}, {}, {}, {}};
+    return {.answer = proto::error_json(no_memory())};
   }
 }
 
