@@ -19,23 +19,24 @@ GPU, MEMORY, TURN = "gpurota.dev/gpu", "gpurota.dev/memory", "gpurota.dev/turn"
 
 @contextlib.contextmanager
 def pod_group(uid):
-    """Makes a control group as kubelet does for each pod. The case is skipped where none can be
-    made."""
+    """Makes a control group as a kubelet with a cgroupRoot does for each pod. The case is skipped
+    where none can be made."""
     with open("/proc/mounts", encoding="ascii") as file:
         mounts = [line.split()[:4] for line in file]
     for place in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd",
                   "/sys/fs/cgroup/memory"):
         if not any(mount[1] == place and mount[2].startswith("cgroup") for mount in mounts):
             continue
-        top = "%s/kubepods-test-%d" % (place, os.getpid())
+        top = "%s/gpurota-test-%d" % (place, os.getpid())
+        pod = top + "/kubepods/pod" + uid
         try:
-            os.makedirs(top + "/pod" + uid)
+            os.makedirs(pod)
         except OSError:
             continue
         try:
-            yield top + "/pod" + uid
+            yield pod
         finally:
-            for folder in (top + "/pod" + uid, top):
+            for folder in (pod, top + "/kubepods", top):
                 if os.path.isdir(folder):
                     os.rmdir(folder)
         return
