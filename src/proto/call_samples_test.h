@@ -24,6 +24,14 @@ const char* sample_text<Hold>() {
   return R"({"lease_id":"L3"})";
 }
 template <>
+const char* sample_text<Park>() {
+  return R"({"lease_id":"L12"})";
+}
+template <>
+const char* sample_text<Unpark>() {
+  return R"({"lease_id":"L12"})";
+}
+template <>
 const char* sample_text<Events>() {
   return R"({"since":"2026-11-21T01:19:32.125Z","lease_id":"L3","follow":true})";
 }
