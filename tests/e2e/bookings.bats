@@ -94,7 +94,7 @@ serve_two_users() {
 
 @test "a program is warned ahead of a booking that its lease leaves for" {
   serve_two_users
-  gpurota reserve --gpu-ids 0 --at +40s --for 1h --on-time
+  gpurota reserve --gpu-ids 0 --at +45s --for 1h --on-time
   in_background work as_nobody gpurota run --gpu-ids 0 --warn 39s:USR2 -- sh \
     -c 'trap "echo saved" USR2; echo ready; while :; do sleep 0.05; done'
   wait_until says work ready
