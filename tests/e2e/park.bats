@@ -47,7 +47,7 @@ ends_right() {
 }
 used_on_gpu() { holds "gpus[0]['used_bytes'] $1"; }
 state_is() { holds "leases[0].get('parked') == $1"; }
-helper_pid() { pgrep -f "gpurota-park $1 " | head -n 1; }
+helper_pid() { pgrep -f "gpurota-park $1 --lock $E2E_DIR/" | head -n 1; }
 runs_helper() { helper_pid "$1" >/dev/null; }
 
 @test "a slice is parked in the middle of computing, gives all its memory back, and comes back" {
@@ -184,7 +184,9 @@ runs_helper() { helper_pid "$1" >/dev/null; }
 @test "a stopped program is refused" {
   begin compute --memory 2G
   local pid
-  pid=$(pgrep -f "^$E2E_PARK_PROGRAM compute" | head -n 1)
+  pid=$(gpurota ps --json | python3 -c '
+import json, sys
+print(json.load(sys.stdin)["processes"][0]["pid"])')
   stop_process "$pid"
   run gpurota park L1
   kill -CONT "$pid"
@@ -264,7 +266,7 @@ runs_helper() { helper_pid "$1" >/dev/null; }
   wait_until memory_is_back
   begin compute --swap
   gpurota park L2
-  pkill -KILL -f "^$E2E_PARK_PROGRAM compute"
+  pkill -KILL -f "^$E2E_PARK_PROGRAM compute $E2E_DIR/"
   wait_until gone "$PROGRAM_PID"
   wait_until no_leases
 }

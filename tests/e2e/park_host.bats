@@ -23,7 +23,7 @@ teardown() {
   echo 0 >"$(group)/memory.current"
   echo $((used + (255 << 20))) >"$(group)/memory.max"
   run gpurota park L1
-  [[ "$status" = 1 && "$output" = *"the control group of process "*" has "*" left"* ]]
+  [[ "$status" = 1 && "$output" = *"the control group of its programs has "*" left"* ]]
   echo max >"$(group)/memory.max"
   gpurota park L1
   gpurota unpark L1
