@@ -47,6 +47,11 @@ class Bursts {
     return count(word, find_or_add(stream, traits), now_us);
   }
 
+  // The second of the two counts, for a caller that has made the first.
+  bool submit_again(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us) {
+    return count(word, find(stream), now_us);
+  }
+
   // Before a call that waits for the stream, and after the call has said that the work has ended.
   StreamMark mark(uint64_t stream) const;
   void ended(std::atomic<uint32_t>* word, const StreamMark& mark, int64_t now_us);

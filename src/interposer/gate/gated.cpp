@@ -26,7 +26,7 @@ GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, Kind kind)
   if (swapping()) {
     enter_gate(what, kind);
   } else if (submits_) {
-    before_submission(state(), stream, per_thread, kind == Kind::kOverlaps);
+    counted_ = before_submission(state(), stream, per_thread, kind == Kind::kOverlaps);
   }
 }
 
@@ -47,7 +47,7 @@ GatePass::~GatePass() {
   State& s = state();
   if (mark_ == nullptr) {
     // The end that a kEnds call notes covers the call itself, so nothing may be counted after it.
-    if (!refused_ && kind_ != Kind::kEnds) after_submission(s, stream_, per_thread_);
+    if (counted_ != 0 && kind_ != Kind::kEnds) after_submission(s, counted_);
     return;
   }
   const bool thread_stream = stream_ == CU_STREAM_PER_THREAD || (per_thread_ && stream_ == nullptr);

@@ -34,6 +34,7 @@ class GatePass {
   void enter_gate(GateClass what, Kind kind);
 
   GateMark* mark_ = nullptr;
+  uint64_t counted_ = 0;  // as before_submission() returned
   CUstream stream_;
   bool per_thread_;
   Kind kind_;

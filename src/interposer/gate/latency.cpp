@@ -50,19 +50,15 @@ StreamTraits traits_of(CUstream stream, bool per_thread) {
   return {current_key(), is_blocking(stream, per_thread)};
 }
 
-void count_submission(State& s, CUstream stream, bool per_thread) {
-  if (is_capturing(stream, per_thread)) return;
-  Bursts& bursts = latency_of(s).bursts;
-  const bool begun = bursts.submit(s.bursts.own(), key_of_stream(stream, per_thread), coarse_us(),
-                                   [=] { return traits_of(stream, per_thread); });
-  if (begun) show(s, &gpurota_page_use::bursts, bursts.bursts());
+void show_burst(State& s, bool begun) {
+  if (begun) show(s, &gpurota_page_use::bursts, latency_of(s).bursts.bursts());
 }
 
 }  // namespace
 
-void before_submission(State& s, CUstream stream, bool per_thread, bool overlaps) {
+uint64_t before_submission(State& s, CUstream stream, bool per_thread, bool overlaps) {
   const uint32_t roles = s.roles.load(std::memory_order_acquire);
-  if ((roles & (kMarksBursts | kHoldsBack)) == 0) return;
+  if ((roles & (kMarksBursts | kHoldsBack)) == 0) return 0;
   Latency& latency = latency_of(s);
   if ((roles & kHoldsBack) != 0) {
     const auto word = [&](uint32_t index) {
@@ -73,12 +69,15 @@ void before_submission(State& s, CUstream stream, bool per_thread, bool overlaps
     latency.in_flight.submitting(key_of_stream(stream, per_thread), stream, per_thread, overlaps,
                                  latency.holds.busy_us() + kActiveUs);
   }
-  if ((roles & kMarksBursts) != 0) count_submission(s, stream, per_thread);
+  if ((roles & kMarksBursts) == 0 || is_capturing(stream, per_thread)) return 0;
+  const uint64_t key = key_of_stream(stream, per_thread);
+  show_burst(s, latency.bursts.submit(s.bursts.own(), key, coarse_us(),
+                                      [=] { return traits_of(stream, per_thread); }));
+  return key;
 }
 
-void after_submission(State& s, CUstream stream, bool per_thread) {
-  if ((s.roles.load(std::memory_order_relaxed) & kMarksBursts) == 0) return;
-  count_submission(s, stream, per_thread);
+void after_submission(State& s, uint64_t key) {
+  show_burst(s, latency_of(s).bursts.submit_again(s.bursts.own(), key, coarse_us()));
 }
 
 void note_event(State& s, CUevent event, CUstream stream, bool per_thread) {

@@ -23,8 +23,10 @@ struct Latency {
 // Around a submission to the stream. before_submission() may wait. A submission that is recorded
 // into a graph is left alone. `overlaps`: the submission may begin before the one before it has
 // ended (InFlight).
-void before_submission(State& s, CUstream stream, bool per_thread, bool overlaps);
-void after_submission(State& s, CUstream stream, bool per_thread);
+// Returns the key of the stream if the submission is part of a burst, else 0: give that to
+// after_submission().
+uint64_t before_submission(State& s, CUstream stream, bool per_thread, bool overlaps);
+void after_submission(State& s, uint64_t key);
 
 // An event was recorded in the stream.
 void note_event(State& s, CUevent event, CUstream stream, bool per_thread);
