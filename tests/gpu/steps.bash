@@ -1,5 +1,5 @@
 # Helpers for tests of named steps, to be sourced. $failed counts the steps that failed, and is the
-# exit status of the tests.
+# exit status of the tests. $ONLY, a regular expression, runs only the steps whose text has it.
 # shellcheck shell=bash
 
 failed=0
@@ -9,6 +9,7 @@ say() { printf '%-8s %s\n' "$1" "$2"; }
 step() { # step TEXT COMMAND…
   local text=$1
   shift
+  [[ $text =~ ${ONLY:-} ]] || return 0
   if "$@"; then say ok "$text"; else say FAILED "$text" && failed=$((failed + 1)); fi
 }
 
