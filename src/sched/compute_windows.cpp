@@ -1,0 +1,165 @@
+#include "sched/compute_windows.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpurota::sched {
+namespace {
+
+// Debts are forgotten when no window was used for this long.
+constexpr Duration kForgotten = std::chrono::seconds(1);
+
+}  // namespace
+
+void ComputeWindows::set_parties(std::span<const Party> parties) {
+  if (std::equal(parties.begin(), parties.end(), parties_.begin(), parties_.end())) return;
+  std::vector<Books> books(parties.size());
+  std::optional<std::size_t> holder;
+  for (std::size_t i = 0; i < parties.size(); ++i) {
+    for (std::size_t old = 0; old < parties_.size(); ++old) {
+      if (parties_[old].id != parties[i].id) continue;
+      books[i] = books_[old];
+      if (holder_ == old) holder = i;
+    }
+  }
+  parties_.assign(parties.begin(), parties.end());
+  books_ = std::move(books);
+  holder_ = holder;
+  if (!holder_) ending_.reset();
+}
+
+bool ComputeWindows::wants(std::size_t index, TimePoint now) const {
+  return books_[index].wanted != TimePoint() && now - books_[index].wanted < kPause;
+}
+
+int ComputeWindows::wanting(TimePoint now) const {
+  int count = 0;
+  for (std::size_t i = 0; i < parties_.size(); ++i) count += wants(i, now) ? 1 : 0;
+  return count;
+}
+
+// The party that has had the least in proportion to its share, of those that want the GPU; of
+// equals, the one whose last window began first.
+std::size_t ComputeWindows::next(TimePoint now) const {
+  const auto key = [this](std::size_t i) { return std::pair(books_[i].debt, books_[i].opened); };
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < parties_.size(); ++i) {
+    if (wants(i, now) && (!best || key(i) < key(*best))) best = i;
+  }
+  return best.value_or(0);
+}
+
+Duration ComputeWindows::length(std::size_t index, TimePoint now) const {
+  int all = 0;
+  for (std::size_t i = 0; i < parties_.size(); ++i) all += wants(i, now) ? parties_[i].percent : 0;
+  return std::clamp(kCycle * parties_[index].percent / std::max(all, 1), kLeast, kMost);
+}
+
+// The time is owed to all parties that want the GPU, in proportion to their shares.
+void ComputeWindows::charge(std::size_t index, Duration time, TimePoint now) {
+  const auto takes_part = [&](std::size_t i) { return i == index || wants(i, now); };
+  int all = 0;
+  for (std::size_t i = 0; i < parties_.size(); ++i) all += takes_part(i) ? parties_[i].percent : 0;
+  books_[index].charged += time;
+  books_[index].debt += time;
+  for (std::size_t i = 0; i < parties_.size(); ++i) {
+    if (!takes_part(i)) continue;
+    Duration& debt = books_[i].debt;
+    debt = std::clamp(debt - time * parties_[i].percent / all, -kMostDebt, kMostDebt);
+  }
+}
+
+void ComputeWindows::settle(TimePoint until, TimePoint now) {
+  if (until <= settled_) return;
+  int together = 1;
+  for (const Books& books : books_) together += books.late ? 1 : 0;
+  const Duration each = (until - settled_) / together;
+  charge(*holder_, each, now);
+  for (std::size_t i = 0; i < books_.size(); ++i) {
+    if (books_[i].late) charge(i, each, now);
+  }
+  settled_ = until;
+}
+
+bool ComputeWindows::is_over(TimePoint now) const {
+  if (now >= until_) return true;
+  if (now - begun_ < kLeast) return false;
+  return books_[*holder_].debt - books_[next(now)].debt > kMuchLess;
+}
+
+void ComputeWindows::open(std::size_t index, TimePoint now) {
+  books_[index].late.reset();
+  books_[index].opened = now;
+  holder_ = index;
+  ending_.reset();
+  settled_ = begun_ = now;
+  begun_working_ = false;
+  until_ = now + length(index, now);
+}
+
+void ComputeWindows::stop(TimePoint now) {
+  holder_.reset();
+  ending_.reset();
+  stopped_ = now;
+  for (Books& books : books_) books.late.reset();
+}
+
+std::optional<TimePoint> ComputeWindows::step(TimePoint now, std::span<const State> states) {
+  for (std::size_t i = 0; i < parties_.size(); ++i) {
+    Books& books = books_[i];
+    if (states[i].busy || states[i].waits) books.wanted = now;
+    if (!states[i].busy) books.endless = false;
+    if (!books.late || (states[i].busy && now - *books.late < kMostLate)) continue;
+    books.endless = states[i].busy;
+    if (holder_) settle(now, now);
+    books.late.reset();
+  }
+  if (!holder_) {
+    if (wanting(now) < 2) return std::nullopt;
+    if (!stopped_ || now - *stopped_ > kForgotten) {
+      for (Books& books : books_) books.debt = {};
+    }
+    open(next(now), now);
+    return until_;
+  }
+  step_window(now, states);
+  if (!holder_) return std::nullopt;
+  if (ending_) return *ending_ + kLongestEnd;
+  return std::min(until_, books_[*holder_].wanted + kPause);
+}
+
+// A pause is not charged.
+void ComputeWindows::step_window(TimePoint now, std::span<const State> states) {
+  if (ending_) {
+    const bool waits = states[*holder_].busy && !books_[*holder_].endless;
+    if (waits && now - *ending_ < kLongestEnd) return;
+    return pass_on(now, states);
+  }
+  begun_working_ |= states[*holder_].busy || now - begun_ >= kPause;
+  if (begun_working_) {
+    settle(books_[*holder_].wanted, now);
+  } else {
+    settled_ = now;
+  }
+  if (wanting(now) < 2) return wants(*holder_, now) ? stop(now) : pass_on(now, states);
+  if (wants(*holder_, now)) {
+    if (!is_over(now)) return;
+    if (next(now) == *holder_) return open(*holder_, now);
+    ending_ = now;
+    if (states[*holder_].busy) return;
+  }
+  pass_on(now, states);
+}
+
+// The window has ended.
+void ComputeWindows::pass_on(TimePoint now, std::span<const State> states) {
+  if (ending_) {
+    settle(now, now);
+    Books& books = books_[*holder_];
+    if (states[*holder_].busy && !books.endless) books.late = now;
+  }
+  if (wanting(now) < 2) return stop(now);
+  open(next(now), now);
+}
+
+}  // namespace gpurota::sched
