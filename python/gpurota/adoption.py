@@ -107,7 +107,8 @@ def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
           gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False,
           oversize: bool = False, soft_limit: Optional[SizeLike] = None,
           priority: Optional[int] = None, quantum: Optional[str] = None,
-          latency: Optional[str] = None, timeout: Optional[TimeLike] = None,
+          latency: Optional[str] = None, compute: Optional[str] = None,
+          timeout: Optional[TimeLike] = None,
           wait: Optional[TimeLike] = None,
           note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None,
           gpu_type: Optional[str] = None, gpu_class: Optional[str] = None,
@@ -123,9 +124,10 @@ def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, latency=latency,
-                    warn=warn, timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
-                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc,
-                    near=near, until=until, memory_threshold=memory_threshold)
+                    compute=compute, warn=warn, timeout=timeout, wait=wait, note=note, name=name,
+                    as_name=as_name, gpu_type=gpu_type, gpu_class=gpu_class,
+                    min_memory=min_memory, min_cc=min_cc, near=near, until=until,
+                    memory_threshold=memory_threshold)
     lease_id = os.environ.get("GPUROTA_LEASE")
     if lease_id:
         return _check_held(lease_id)

@@ -77,7 +77,8 @@ def map(commands: Sequence[Command], memory: Optional[SizeLike] = None,
         gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False,
         oversize: bool = False, soft_limit: Optional[SizeLike] = None,
         priority: Optional[int] = None, quantum: Optional[str] = None,
-        latency: Optional[str] = None, timeout: Optional[TimeLike] = None,
+        latency: Optional[str] = None, compute: Optional[str] = None,
+        timeout: Optional[TimeLike] = None,
         wait: Optional[TimeLike] = None,
         note: Optional[str] = None, gpu_type: Optional[str] = None,
         gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None,
@@ -99,8 +100,8 @@ def map(commands: Sequence[Command], memory: Optional[SizeLike] = None,
         return []
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, latency=latency,
-                    timeout=timeout, wait=wait, note=note, gpu_type=gpu_type, gpu_class=gpu_class,
-                    min_memory=min_memory, min_cc=min_cc, warn=warn)
+                    compute=compute, timeout=timeout, wait=wait, note=note, gpu_type=gpu_type,
+                    gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc, warn=warn)
     parameters: Dict[str, Any] = {
         "name": name or "map-%d-%s" % (os.getpid(), secrets.token_hex(3)),
         "command": [],

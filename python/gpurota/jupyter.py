@@ -31,7 +31,8 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
                    gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False,
                    oversize: bool = False, soft_limit: Optional[SizeLike] = None,
                    priority: Optional[int] = None, quantum: Optional[str] = None,
-                   latency: Optional[str] = None, timeout: Optional[TimeLike] = None,
+                   latency: Optional[str] = None, compute: Optional[str] = None,
+                   timeout: Optional[TimeLike] = None,
                    wait: Optional[TimeLike] = "45s",
                    note: Optional[str] = None, gpu_type: Optional[str] = None,
                    gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None,
@@ -46,8 +47,8 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, latency=latency,
-                    timeout=timeout, wait=wait, note=note, gpu_type=gpu_type, gpu_class=gpu_class,
-                    min_memory=min_memory, min_cc=min_cc)
+                    compute=compute, timeout=timeout, wait=wait, note=note, gpu_type=gpu_type,
+                    gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc)
     share = ("%s GPU" % memory if memory else "%d GPUs" % gpus if gpus and gpus > 1
              else "GPU") + (" in turns" if swap else "")
     shown = display_name or "Python 3 (%s)" % share

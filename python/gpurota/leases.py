@@ -19,7 +19,8 @@ from .client import ANSWER_TIMEOUT, Connection, call, sendable_command
 from .errors import Error, LeaseEnded, NoDaemon, NotFound, TimedOut, Unavailable
 from .process import Argument, Arguments, Process, Stream, TextOptions
 from .waiting import Granted, OnWait, obtain
-from .wishes import (SizeLike, TimeLike, WhenLike, Wishes, check_amount, check_latency, size_of,
+from .wishes import (SizeLike, TimeLike, WhenLike, Wishes, check_amount, check_latency,
+                     compute_percent_of, size_of,
                      warning_of, whole_seconds_of)
 
 # The daemon's grace (5 s), and the time until the memory is free. `gpurota run` waits as long.
@@ -198,10 +199,11 @@ class Lease:
     def update(self, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None,
                note: Optional[str] = None, timeout: Optional[TimeLike] = None,
                priority: Optional[int] = None, quantum: Optional[str] = None,
-               warn: Optional[str] = None, latency: Optional[str] = None) -> types.Lease:
+               warn: Optional[str] = None, latency: Optional[str] = None,
+               compute: Optional[str] = None) -> types.Lease:
         self._info = update(self.id, memory=memory, soft_limit=soft_limit, note=note,
                             timeout=timeout, priority=priority, quantum=quantum, warn=warn,
-                            latency=latency)
+                            latency=latency, compute=compute)
         return self._info
 
     def release(self) -> None:
@@ -272,9 +274,9 @@ def update(lease_id: str, *, memory: Optional[SizeLike] = None,
            soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
            timeout: Optional[TimeLike] = None, priority: Optional[int] = None,
            quantum: Optional[str] = None, warn: Optional[str] = None,
-           latency: Optional[str] = None) -> types.Lease:
+           latency: Optional[str] = None, compute: Optional[str] = None) -> types.Lease:
     """Changes a lease. `timeout`: its end, from now on. `warn`: as for lease(); "0": its commands
-    are no longer warned."""
+    are no longer warned. `compute`: "30%"; "0": no share any more."""
     check_latency(latency)
     for what, size in (("memory", memory), ("soft_limit", soft_limit)):
         if size is not None:
@@ -288,6 +290,7 @@ def update(lease_id: str, *, memory: Optional[SizeLike] = None,
         "priority": priority,
         "quantum": quantum,
         "latency": latency,
+        "compute_percent": None if compute is None else compute_percent_of(compute),
         "warn_seconds": None if warn is None else warning_of(warn)[0],
         "warn_signal": None if warn is None else warning_of(warn)[1],
     }
@@ -302,7 +305,8 @@ def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
           gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False,
           oversize: bool = False, soft_limit: Optional[SizeLike] = None,
           priority: Optional[int] = None, quantum: Optional[str] = None,
-          latency: Optional[str] = None, timeout: Optional[TimeLike] = None,
+          latency: Optional[str] = None, compute: Optional[str] = None,
+          timeout: Optional[TimeLike] = None,
           wait: Optional[TimeLike] = None,
           note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None,
           gpu_type: Optional[str] = None, gpu_class: Optional[str] = None,
@@ -319,9 +323,10 @@ def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, latency=latency,
-                    warn=warn, timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
-                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc,
-                    near=near, until=until, memory_threshold=memory_threshold)
+                    compute=compute, warn=warn, timeout=timeout, wait=wait, note=note, name=name,
+                    as_name=as_name, gpu_type=gpu_type, gpu_class=gpu_class,
+                    min_memory=min_memory, min_cc=min_cc, near=near, until=until,
+                    memory_threshold=memory_threshold)
     granted = obtain(wishes, _own_command(), on_wait)
     try:
         return Lease(granted)

@@ -192,6 +192,7 @@ class Lease:
     parked: Optional[str] = None
     # owner; why it could not be parked, or brought back, the last time
     park_trouble: Optional[str] = None
+    compute_percent: Optional[int] = None  # its share of its GPU's compute time; None: none
 
 
 @dataclass(frozen=True)
@@ -345,6 +346,7 @@ class Request:
     overdue: Optional[bool] = None  # it has waited for so long that no later request overtakes it
     wait_reason: Optional[Reason] = None  # None: from an older daemon
     latency: Optional[str] = None
+    compute_percent: Optional[int] = None  # as requested
 
 
 @dataclass(frozen=True)
@@ -371,6 +373,7 @@ class Booking:
     # owner uses the booking
     waits_for_use: Optional[bool] = None
     latency: Optional[str] = None
+    compute_percent: Optional[int] = None  # of each GPU; None: none
 
 
 @dataclass(frozen=True)

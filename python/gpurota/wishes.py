@@ -20,6 +20,7 @@ _PERCENT = re.compile(r"(\d{1,3})%")
 _TIMES = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SIGNALS = ("HUP", "INT", "USR1", "USR2", "TERM", "CONT", "WINCH")
+_COMPUTE = re.compile(r"(\d{1,2})%?")
 _LATENCIES = ("normal", "interactive")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -74,6 +75,14 @@ def check_latency(latency: Optional[str], limited: bool = True, swap: bool = Fal
         raise ValueError("latency=%r: write \"normal\" or \"interactive\"" % (latency,))
     if latency == "interactive" and (swap or not limited):
         raise ValueError("only a slice can be interactive so far: give memory, and leave out swap")
+
+
+def compute_percent_of(share: str) -> int:
+    """A share of a GPU's compute time, such as "30%", in percent; 0: none."""
+    match = _COMPUTE.fullmatch(share) if isinstance(share, str) else None
+    if match is None or int(match.group(1)) > 95:
+        raise ValueError("compute=%r: write a share from \"1%%\" to \"95%%\"" % (share,))
+    return int(match.group(1))
 
 
 def capability_of(version: Union[str, float]) -> int:
@@ -177,6 +186,7 @@ class Wishes:
     priority: Optional[int] = None
     quantum: Optional[str] = None
     latency: Optional[str] = None
+    compute: Optional[str] = None
     warn: Optional[str] = None
     timeout: Optional[TimeLike] = None
     wait: Optional[TimeLike] = None
@@ -202,6 +212,10 @@ class Wishes:
                 check_amount(what, size)
         self._check_kind()
         check_latency(self.latency, self.memory is not None, self.swap)
+        if self.compute is not None and compute_percent_of(self.compute) != 0:
+            if self.swap or self.memory is None or self.latency == "interactive":
+                raise ValueError("compute is for slices of class normal: give memory, and leave "
+                                 "out swap and latency")
         for what, text, most in (("note", self.note, 1024), ("name", self.name, 64),
                                  ("as_name", self.as_name, 64),
                                  ("gpu_type", self.gpu_type, 64),
@@ -261,6 +275,8 @@ class Wishes:
             "priority": self.priority,
             "quantum": self.quantum,
             "latency": self.latency,
+            "compute_percent": (None if self.compute is None
+                                else compute_percent_of(self.compute)),
             "warn_seconds": None if self.warn is None else warning_of(self.warn)[0],
             "warn_signal": None if self.warn is None else warning_of(self.warn)[1],
             "name": self.name,
@@ -282,6 +298,7 @@ class Wishes:
         values = (("--memory", self.memory), ("--gpus", self.gpus),
                   ("--soft-limit", self.soft_limit), ("--priority", self.priority),
                   ("--quantum", self.quantum), ("--latency", self.latency),
+                  ("--compute", self.compute),
                   ("--warn", self.warn), ("--note", self.note),
                   ("--name", self.name), ("--as", self.as_name),
                   ("--gpu-type", self.gpu_type), ("--gpu-class", self.gpu_class),

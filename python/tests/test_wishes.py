@@ -121,6 +121,9 @@ class Asked(unittest.TestCase):
         self.assertEqual(slice_of_a_server.request([]),
                          {"kind": "run", "memory": {"percent": 50}, "latency": "interactive"})
         self.assertEqual(slice_of_a_server.options(), ["--memory=50%", "--latency=interactive"])
+        part = Wishes(memory="8G", compute="30%")
+        self.assertEqual(part.request([])["compute_percent"], 30)
+        self.assertEqual(part.options(), ["--memory=8G", "--compute=30%"])
         wishes = Wishes(memory="50%", gpus=2, swap=True, timeout="2h", note="n", name="train7",
                         as_name="ann", priority=0)
         self.assertEqual(wishes.request(["python"]),
@@ -146,7 +149,9 @@ class Asked(unittest.TestCase):
                       {"min_memory": "50%"},
                       {"min_cc": "8.x"}, {"min_cc": True}, {"near": "train7"},
                       {"memory_threshold": "x"}, {"memory": "8G", "latency": "high"},
-                      {"latency": "interactive"},
+                      {"latency": "interactive"}, {"compute": "30%"},
+                      {"memory": "8G", "compute": "96%"}, {"memory": "8G", "compute": 30},
+                      {"memory": "8G", "swap": True, "compute": "30%"},
                       {"memory": "8G", "swap": True, "latency": "interactive"}):
             with self.assertRaises(ValueError, msg=wrong):
                 Wishes(**wrong)  # type: ignore[arg-type]

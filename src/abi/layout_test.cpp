@@ -13,9 +13,11 @@ TEST(Layout, ThePageFitsOnePageAndKeepsEachWriterToItsCacheLine) {
   EXPECT_EQ(offsetof(gpurota_page, grant), 64u);
   EXPECT_EQ(offsetof(gpurota_page, use), 64u + 64u * GPUROTA_SLOTS);
   EXPECT_EQ(offsetof(gpurota_page, unhooked_names), 64u + 128u * GPUROTA_SLOTS);
+  EXPECT_EQ(offsetof(gpurota_page, work), 64u + 128u * GPUROTA_SLOTS + 520u);
+  EXPECT_EQ(offsetof(gpurota_page, waited_us) % 8, 0u);
   EXPECT_EQ(offsetof(gpurota_page_grant, limit_bytes), 16u);
   EXPECT_EQ(offsetof(gpurota_page_grant, available_bytes), 24u);
-  EXPECT_EQ(offsetof(gpurota_page_grant, gate), 32u);
+  EXPECT_EQ(offsetof(gpurota_page_grant, window), 32u);
 }
 
 TEST(Layout, MessagesHaveTheSizesOfVersion1) {

@@ -26,7 +26,10 @@ struct gpurota_page_grant {
   uint8_t uuid[GPUROTA_UUID_BYTES]; /* the GPU of this slot; all zero: slot unused */
   uint64_t limit_bytes;     /* the GPU's size as the program sees it; follows `gpurota update` */
   uint64_t available_bytes; /* what the lease could still give this tenant beyond its grant */
-  uint32_t gate;            /* 0; not read: gates of swap leases come by message */
+  /* After WINDOWS (wire_latency.h): odd while others have a window of the GPU's compute time, so
+   * that submissions wait; larger, modulo 2^32, with each change. A word that is odd is changed at
+   * least every 50 ms. */
+  uint32_t window;
   uint32_t reserved[7];
 };
 
@@ -55,4 +58,10 @@ struct gpurota_page {
   uint32_t unhooked_names;
   uint32_t reserved2;
   char unhooked_name[GPUROTA_PAGE_NAMES][GPUROTA_PAGE_NAME_BYTES]; /* with their NUL */
+  /* Written by the tenant, after WINDOWS (wire_latency.h). `work`: odd while the process has
+   * unfinished work on its GPU, and larger, modulo 2^32, with each change (a futex). `waiting`:
+   * submissions that wait for a window. `waited_us`: for which submissions have waited so far. */
+  uint32_t work;
+  uint32_t waiting;
+  uint64_t waited_us;
 };

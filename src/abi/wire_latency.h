@@ -1,4 +1,5 @@
-/* Messages about latency classes between libgpurota and gpurotad (docs/design/latency.md).
+/* Messages about latency classes and shares of the compute time between libgpurota and gpurotad
+ * (docs/design/latency.md, docs/design/compute-shares.md).
  *
  * Part of wire.h, under its rules. The daemon sends these messages on the event socket to a library
  * that has set GPUROTA_FEATURE_LATENCY in HELLO. A new connection begins without any page: the
@@ -9,6 +10,7 @@
  *     MARKED (event)          ->             the page is mapped; others may be told of it
  *                             <-  HOLD       (event) + fd: hold back work during another's bursts
  *                             <-  HOLD_END   (event) that process no longer counts
+ *                             <-  WINDOWS    (event) submit work only in windows, or at any time
  *
  * The page is a memfd of GPUROTA_PAGE_BYTES. Its only content is one word, written by the marking
  * process: odd while the process has unfinished work on the GPU, and larger, modulo 2^32, with each
@@ -26,10 +28,14 @@ enum gpurota_latency_msg_type {
   GPUROTA_MSG_MARKED = 41,
   GPUROTA_MSG_HOLD = 42,
   GPUROTA_MSG_HOLD_END = 43,
+  GPUROTA_MSG_WINDOWS = 44,
 };
 
 /* In HELLO: the library understands these messages. */
 #define GPUROTA_FEATURE_LATENCY (UINT64_C(1) << 6)
+
+/* In HELLO: the library understands WINDOWS. */
+#define GPUROTA_FEATURE_WINDOWS (UINT64_C(1) << 8)
 
 /* The memfd's name, as /proc/PID/maps shows it. */
 #define GPUROTA_BURSTS_MEMFD "gpurota-bursts"
@@ -53,6 +59,15 @@ struct gpurota_msg_hold {
   /* The part of the time, in thousandths, for which all marking processes together may hold back
    * this process. */
   uint32_t budget;
+  uint32_t reserved;
+};
+
+/* To a library that has set GPUROTA_FEATURE_WINDOWS, of a lease with one GPU. The page of WELCOME
+ * has the words: gpurota_page_grant::window and gpurota_page::work. A process that marks its bursts
+ * gets no WINDOWS. */
+struct gpurota_msg_windows {
+  struct gpurota_msg_header header;
+  uint32_t on;
   uint32_t reserved;
 };
 

@@ -31,6 +31,7 @@ struct LeaseGpu {
   // The highest limit that it has had, if the limit has been lowered: what was granted under the
   // highest one may still be held.
   Bytes highest_limit{};
+  int compute = 0;  // percent (core/compute_share.h); only of a slice of one GPU
   bool operator==(const LeaseGpu&) const = default;
 };
 
@@ -83,6 +84,7 @@ struct Lease {
     for (const LeaseGpu& gpu : gpus) sum += gpu.oversize;
     return sum;
   }
+  int compute() const { return gpus.empty() ? 0 : gpus.front().compute; }
   const LeaseGpu* find_gpu(const GpuUuid& uuid) const {
     for (const LeaseGpu& gpu : gpus) {
       if (gpu.uuid == uuid) return &gpu;

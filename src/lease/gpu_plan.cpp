@@ -24,13 +24,16 @@ void GpuPlan::add(const Occupant& lease, const LeaseGpu& share) {
     timeline_.add({now_, end, share_of_filler(lease), Source::kFiller});
     return;
   }
-  timeline_.add({now_, end, {share.limit, share.swap}, Source::kLease});
+  timeline_.add({now_, end, {share.limit, share.swap, share.compute}, Source::kLease});
 }
 
 // A booking whose time has come has its GPUs as if it had begun.
 void GpuPlan::add(const Booked& booked, const LeaseGpu& share) {
   const WallTime until = std::max(booked.until, now_ + kAnyMoment);
-  timeline_.add({std::max(booked.from, now_), until, {share.limit, share.swap}, Source::kBooking});
+  timeline_.add({std::max(booked.from, now_),
+                 until,
+                 {share.limit, share.swap, share.compute},
+                 Source::kBooking});
 }
 
 void GpuPlan::add_turns() {
@@ -54,7 +57,7 @@ void GpuPlan::add_turns() {
 
 GpuTimeline::Share GpuPlan::size_of(const Request& request) const {
   if (request.placement.exclusive() || request.kind == LeaseKind::kFiller) return {};
-  return {least_of(request.placement, *room_), request.placement.swap};
+  return {least_of(request.placement, *room_), request.placement.swap, request.placement.compute};
 }
 
 bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Against against) const {

@@ -1,5 +1,7 @@
 #include "lease/gpu_timeline.h"
 
+#include "core/compute_share.h"
+
 #include <algorithm>
 
 namespace gpurota::lease {
@@ -14,6 +16,7 @@ bool counts(const GpuTimeline::Use& use, GpuTimeline::Against against) {
 void GpuTimeline::Sums::add(const Share& share) {
   const Bytes bytes = share.bytes.value_or(Bytes());
   whole |= !share.bytes;
+  compute += share.compute;
   if (share.swap) {
     swap = std::max(swap, bytes);
   } else {
@@ -24,7 +27,8 @@ void GpuTimeline::Sums::add(const Share& share) {
 bool GpuTimeline::Sums::leave(const Share& share, Bytes capacity) const {
   const Bytes with =
       share.swap ? slices + std::max(swap, *share.bytes) : slices + swap + *share.bytes;
-  return !whole && with <= capacity;
+  const bool in_time = share.compute == 0 || compute + share.compute <= kMostComputeShare;
+  return !whole && with <= capacity && in_time;
 }
 
 template <class Visit>

@@ -29,6 +29,7 @@ class GpuTimeline {
   struct Share {
     std::optional<Bytes> bytes;  // empty: the whole GPU
     bool swap = false;
+    int compute = 0;  // percent of the compute time; adds up, to kMostComputeShare at most
   };
   struct Use {
     WallTime from;
@@ -61,7 +62,8 @@ class GpuTimeline {
   void add(const Use& use) { uses_.push_back(use); }
   const std::vector<Use>& uses() const { return uses_; }
 
-  // Whether this share of `capacity` is available during all of [from, until).
+  // Whether this share of `capacity` and of the compute time is available during all of [from,
+  // until).
   bool fits(const Share& share, WallTime from, WallTime until, Against against,
             Bytes capacity) const;
   // False: uses without an end leave no room for the share, whenever it begins after `now`.
@@ -78,6 +80,7 @@ class GpuTimeline {
     Bytes slices;
     Bytes swap;  // the largest
     bool whole = false;
+    int compute = 0;
 
     void add(const Share& share);
     bool leave(const Share& share, Bytes capacity) const;

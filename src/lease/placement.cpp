@@ -1,6 +1,7 @@
 #include "lease/placement.h"
 
 #include "base/text.h"
+#include "core/compute_share.h"
 #include "lease/gpu_selector.h"
 
 #include <fmt/format.h>
@@ -219,6 +220,7 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
 
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices) {
   LeaseGpu share{room.info.uuid, std::nullopt, std::nullopt, request.swap, {}};
+  share.compute = request.compute;
   if (request.memory) share.limit = request.memory->of(room.info.memory);
   if (request.swap && (!request.memory || request.oversize)) {
     const Bytes beside = std::max(residue_allowance(room.swap_capacity), room.swap_wired);
@@ -270,6 +272,11 @@ std::string what_is_there(const PlacementRequest& request, const GpuRoom& room) 
   if (room.exclusive) return "is leased to " + room.holders;
   if (request.exclusive()) {
     return room.leases > 0 ? "is shared by " + room.holders : out_of_service(request, room);
+  }
+  const int compute_left = kMostComputeShare - room.compute_promised;
+  if (request.compute > compute_left) {
+    return fmt::format("has {} % of its compute time left, the rest is promised to {}",
+                       compute_left, room.holders);
   }
   std::string text = fmt::format("has {} left{}", to_string(room_left(request, room)),
                                  request.swap ? " for a swap lease" : "");

@@ -44,6 +44,7 @@ struct GpuRoom {
   Bytes hidden{};
   // Whether `hidden` is so large that it is taken for the memory of an ended program.
   bool is_freeing = false;
+  int compute_promised = 0;  // percent of the compute time, to all leases there
 };
 
 struct PlacementRequest {
@@ -58,6 +59,7 @@ struct PlacementRequest {
   bool swap = false;                 // takes turns with other swap leases
   bool oversize = false;             // memory beyond what a turn can have stays on the host
   GpuWishes wishes{};                // used when `gpus` is empty
+  int compute = 0;                   // percent of the compute time (core/compute_share.h)
 
   bool exclusive() const { return !memory && !swap; }
   bool operator==(const PlacementRequest&) const = default;

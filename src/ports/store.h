@@ -30,6 +30,7 @@ struct StoredGpu {
   bool swap = false;
   Bytes oversize{};
   Bytes highest_limit{};
+  int compute = 0;  // percent
   bool operator==(const StoredGpu&) const = default;
 };
 
@@ -131,6 +132,7 @@ struct StoredRequest {
   std::chrono::milliseconds protected_for{};
   EndWarning warning{};
   LatencyClass latency = LatencyClass::kNormal;
+  int compute = 0;  // percent
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -334,6 +334,11 @@ ALTER TABLE lease ADD COLUMN park TEXT NOT NULL DEFAULT '';
 -- of the processes concerned: number and start, a line each
 ALTER TABLE lease ADD COLUMN parked TEXT NOT NULL DEFAULT '';
 )sql",
+    R"sql(
+-- percent of the compute time of the GPU
+ALTER TABLE lease_gpu ADD COLUMN compute INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE request ADD COLUMN compute INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace gpurota::sys {
@@ -66,6 +69,10 @@ SharedPage& SharedPage::operator=(SharedPage&& other) noexcept {
 
 SharedPage::~SharedPage() {
   if (page_ != nullptr) (void)::munmap(page_, GPUROTA_PAGE_BYTES);
+}
+
+void wake_waiters(std::uint32_t& word) {
+  (void)::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 // Without the mode, another user could open the page for writing through /proc/self/fd.

@@ -33,6 +33,9 @@ class SharedPage {
   gpurota_page* page_ = nullptr;
 };
 
+// Wakes all processes that wait for this word of a shared page to change (a futex).
+void wake_waiters(std::uint32_t& word);
+
 // A page that one process writes and others read. The daemon does not map it.
 class BurstPage {
  public:

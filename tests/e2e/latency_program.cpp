@@ -1,4 +1,4 @@
-// Programs for the tests of latency classes.
+// Programs for the tests of latency classes and of shares of the compute time.
 //
 //   latency_program serve HOW    submits work, waits for it 30 ms later, has no work for 2 ms, and
 //                                begins again. How it waits: "stream", for the stream; "copy", by
@@ -7,7 +7,13 @@
 //   latency_program work COUNT   submits COUNT times, every millisecond, and prints how many
 //                                milliseconds the longest submission took
 //
-// Both print "ready" once they have memory, and serve until they are killed.
+//   latency_program kernels HOW MICROSECONDS SECONDS
+//                                runs kernels of this length, one after the other, for this
+//                                time, and prints how many. How it waits: "each", for each kernel;
+//                                "batch", for 20 of them; "never", only at the end, and launches
+//                                them at the speed at which they run
+//
+// All print "ready" once they have memory, and serve until they are killed.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -66,6 +72,25 @@ void submit() {
   check(memset_async(g_memory, 1, 1024, g_stream));
 }
 
+void* find_spin_kernel() {
+  static constexpr char kImage[] =
+      ".version 7.0\n.target sm_50\n.address_size 64\n"
+      ".visible .entry spin_us(.param .u64 microseconds) { ret; }\n";
+  void *module = nullptr, *kernel = nullptr;
+  check(find<int (*)(void**, const void*)>("cuModuleLoadData")(&module, kImage));
+  check(
+      find<int (*)(void**, void*, const char*)>("cuModuleGetFunction")(&kernel, module, "spin_us"));
+  return kernel;
+}
+
+void launch(void* kernel, std::uint64_t microseconds) {
+  using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         unsigned, void*, void**, void**);
+  static const auto launch_kernel = find<Launch>("cuLaunchKernel");
+  void* arguments[] = {&microseconds};
+  check(launch_kernel(kernel, 1, 1, 1, 1, 1, 1, 0, g_stream, arguments, nullptr));
+}
+
 void wait_for_stream() { check(find<int (*)(void*)>("cuStreamSynchronize")(g_stream)); }
 
 void copy_to_host() {
@@ -103,6 +128,20 @@ void work(int count) {
               static_cast<long>(std::chrono::duration_cast<milliseconds>(longest).count()));
 }
 
+void run_kernels(std::string_view how, std::uint64_t microseconds, int seconds) {
+  void* const kernel = find_spin_kernel();
+  const int at_once = how == "each" ? 1 : how == "batch" ? 20 : 1 << 30;
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  int count = 0;
+  while (Clock::now() < end) {
+    launch(kernel, microseconds);
+    if (++count % at_once == 0) wait_for_stream();
+    if (how == "never") std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  }
+  wait_for_stream();
+  std::printf("%d\n", count);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -113,4 +152,7 @@ int main(int argc, char** argv) {
     serve(how == "copy" ? copy_to_host : how == "event" ? wait_for_event : wait_for_stream);
   }
   if (argc == 3 && std::strcmp(argv[1], "work") == 0) work(std::atoi(argv[2]));
+  if (argc == 5 && std::strcmp(argv[1], "kernels") == 0) {
+    run_kernels(argv[2], static_cast<std::uint64_t>(std::atoi(argv[3])), std::atoi(argv[4]));
+  }
 }

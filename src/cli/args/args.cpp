@@ -17,6 +17,7 @@
 #include "cli/exit_codes.h"
 #include "cli/text/time_text.h"
 #include "core/compute_capability.h"
+#include "core/compute_share.h"
 #include "core/lease_name.h"
 #include "proto/text_forms.h"
 
@@ -79,6 +80,21 @@ Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
   return {};
 }
 
+// After all other options that decide about GPUs and memory.
+Result<void> read_classes(const Raw& raw, LeaseWishes& run) {
+  run.latency = latency_of(raw.latency);
+  const LatencyClass latency = run.latency.value_or(LatencyClass::kNormal);
+  GPUROTA_TRY(check_latency(latency, {run.memory.has_value(), run.swap, raw.filler}));
+  GPUROTA_ASSIGN_OR_RETURN(run.compute, compute_of(raw.compute));
+  const std::size_t named = run.gpu_ids.size();
+  return check_compute_share(run.compute.value_or(0),
+                             {.limited = run.memory.has_value(),
+                              .swap = run.swap,
+                              .filler = raw.filler,
+                              .interactive = latency == LatencyClass::kInteractive,
+                              .gpus = named != 0 ? static_cast<int>(named) : run.gpus.value_or(1)});
+}
+
 }  // namespace
 
 Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
@@ -119,9 +135,7 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
     return fail(Code::kInvalid, "--quantum is how long a turn lasts: give --swap too");
   }
   run.quantum = raw.quantum;
-  run.latency = latency_of(raw.latency);
-  GPUROTA_TRY(check_latency(run.latency.value_or(LatencyClass::kNormal),
-                            {run.memory.has_value(), run.swap, raw.filler}));
+  GPUROTA_TRY(read_classes(raw, run));
   GPUROTA_ASSIGN_OR_RETURN(run.warning, warning_of(raw.warn));
   GPUROTA_ASSIGN_OR_RETURN(run.priority, priority_of(raw.priority));
   run.note = raw.note;
@@ -149,8 +163,8 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
-        raw.latency || raw.priority || raw.quantum || raw.warn || raw.gpu_type || raw.gpu_class ||
-        raw.min_memory || raw.min_cc || raw.near || raw.name) {
+        raw.latency || raw.compute || raw.priority || raw.quantum || raw.warn || raw.gpu_type ||
+        raw.gpu_class || raw.min_memory || raw.min_cc || raw.near || raw.name) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout or --until can be combined with it");

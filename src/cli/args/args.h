@@ -38,6 +38,7 @@ struct LeaseWishes {
   bool swap = false;                // in turns with others
   bool oversize = false;            // memory that does not fit on the GPU is in host memory
   std::optional<LatencyClass> latency;
+  std::optional<int> compute;  // percent; 0: none
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
   std::optional<EndWarning> warning;
@@ -140,6 +141,7 @@ struct UpdateOptions {
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
   std::optional<LatencyClass> latency;
+  std::optional<int> compute;         // percent; 0: none
   std::optional<EndWarning> warning;  // at least one of `memory` to `warning` is set
   std::optional<std::string> reason;
 };

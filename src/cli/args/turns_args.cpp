@@ -1,6 +1,7 @@
 #include "cli/args/turns_args.h"
 
 #include "base/text.h"
+#include "core/compute_share.h"
 
 #include <fmt/format.h>
 
@@ -38,6 +39,13 @@ Result<Command> turns_command(const std::string& name, const Raw& raw) {
 
 std::optional<LatencyClass> latency_of(const std::optional<std::string>& text) {
   return text ? parse_latency_class(*text) : std::nullopt;
+}
+
+Result<std::optional<int>> compute_of(const std::optional<std::string>& text) {
+  if (!text) return std::optional<int>();
+  auto percent = parse_compute_share(*text);
+  if (!percent) return tl::unexpected(std::move(percent).error().context("--compute"));
+  return std::optional(*percent);
 }
 
 Result<std::optional<int>> priority_of(const std::optional<std::string>& text) {

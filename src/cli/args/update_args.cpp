@@ -21,14 +21,16 @@ Result<Command> update_command(const Raw& raw) {
   GPUROTA_ASSIGN_OR_RETURN(update.priority, priority_of(raw.priority));
   update.quantum = raw.quantum;
   update.latency = latency_of(raw.latency);
+  GPUROTA_ASSIGN_OR_RETURN(update.compute, compute_of(raw.compute));
   GPUROTA_ASSIGN_OR_RETURN(update.warning, warning_of(raw.warn));
   update.reason = raw.reason;
   if (!update.memory && !update.soft_limit && !update.note && !update.lasts && !update.until &&
-      !update.priority && !update.quantum && !update.latency && !update.warning) {
+      !update.priority && !update.quantum && !update.latency && !update.compute &&
+      !update.warning) {
     return fail(
         Code::kInvalid,
-        "nothing to change: give --memory, --soft-limit, --for, --until, --latency, --priority, "
-        "--quantum, --warn or --note");
+        "nothing to change: give --memory, --soft-limit, --for, --until, --latency, --compute, "
+        "--priority, --quantum, --warn or --note");
   }
   return update;
 }

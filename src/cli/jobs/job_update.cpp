@@ -30,6 +30,8 @@ Result<ChangedOptions> change_options(const std::vector<std::string>& before,
       call.quantum = run.quantum;
     } else if (word.name == "--latency") {
       call.latency = to_string(*run.latency);
+    } else if (word.name == "--compute") {
+      call.compute_percent = run.compute;
     } else if (word.name == "--warn" && run.warning) {
       set_warning(call, *run.warning);
     } else {

@@ -110,6 +110,14 @@ std::string enforcement_lines(const proto::Lease& lease) {
   return text;
 }
 
+std::string compute_line(const proto::Lease& lease) {
+  if (!lease.compute_percent || lease.gpus.empty()) return {};
+  return fmt::format(
+      "  has at least {} % of the compute time of GPU {} while other slices have "
+      "work there\n",
+      *lease.compute_percent, label_of(lease.gpus.front()));
+}
+
 // Says for whom the programs of a lease hold back their work, and for how long they did.
 std::string latency_lines(const proto::Lease& lease) {
   std::string text;
@@ -160,6 +168,7 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
   }
   text += enforcement_lines(lease);
   text += latency_lines(lease);
+  text += compute_line(lease);
   for (const proto::Request& request : requests) {
     const std::vector<std::string> planned = planned_names(request);
     const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const auto& gpu) {
@@ -190,6 +199,7 @@ std::string wish_text(const proto::Request& request) {
   if (request.swap.value_or(false)) text += " in turns";
   if (request.oversize.value_or(false)) text += ", oversize";
   if (request.latency == proto::LatencyClass::kInteractive) text += " interactive";
+  if (request.compute_percent) text += fmt::format(", {}% compute", *request.compute_percent);
   return text;
 }
 

@@ -56,6 +56,7 @@ proto::LeaseRequest request_of(const LeaseWishes& wishes) {
   request.priority = wishes.priority;
   request.quantum = wishes.quantum;
   if (wishes.latency) request.latency = to_string(*wishes.latency);
+  request.compute_percent = wishes.compute;
   if (wishes.warning && wishes.warning->is_set()) set_warning(request, *wishes.warning);
   if (wishes.lasts) request.seconds = wishes.lasts->count();
   request.gpu_type = wishes.gpu_type;

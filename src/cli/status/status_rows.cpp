@@ -103,13 +103,14 @@ std::string found_text(const proto::Finding& finding) {
   return others == 0 ? text : text + fmt::format(" and {} more", others);
 }
 
-// "reservation", "swap", "oversize job", "interactive"; nothing for a run with memory of its own.
-// Mentions turns.
+// "reservation", "swap", "oversize job", "interactive", "compute 30%"; nothing for a run with
+// memory of its own. Mentions turns.
 std::string share_kind_text(const proto::Lease& lease, const proto::LeaseGpu& share) {
   std::string text;
   if (lease.share == proto::Share::kSwap && !share.turn) text = "swap";
   if (share.oversize_bytes) text = "oversize";
   if (lease.latency == proto::LatencyClass::kInteractive) text = "interactive";
+  if (lease.compute_percent) text = fmt::format("compute {}%", *lease.compute_percent);
   const bool plain = lease.kind == proto::LeaseKind::kRun || is_filler(lease);
   if (!plain) text += (text.empty() ? "" : " ") + std::string(to_string(lease.kind));
   return text;

@@ -169,6 +169,9 @@ std::string lease_line(const proto::Lease& lease) {
   }
   if (lease.share == proto::Share::kSwap) gpus += ", in turns";
   if (lease.latency == proto::LatencyClass::kInteractive) gpus += ", interactive";
+  if (lease.compute_percent) {
+    gpus += fmt::format(", {}% of its compute time", *lease.compute_percent);
+  }
   if (lease.parked) gpus += fmt::format(", {}", to_string(*lease.parked));
   const std::string name = lease.name ? fmt::format(" ({})", display_text(*lease.name, 64)) : "";
   return fmt::format("{}{} on {}", to_string(lease.lease_id), name, gpus);

@@ -167,16 +167,18 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
   update.warn_seconds = call.warn_seconds;
   update.warn_signal = call.warn_signal;
   update.latency = call.latency;
+  update.compute_percent = call.compute_percent;
   const auto said = [&update] {
     return update.memory || update.soft_limit || update.note || update.seconds || update.priority ||
-           update.quantum || update.warn_seconds || update.warn_signal || update.latency;
+           update.quantum || update.warn_seconds || update.warn_signal || update.latency ||
+           update.compute_percent;
   };
   const LeaseEntry* lease = job.lease ? parts_.tables.find(*job.lease) : nullptr;
   // A reservation does not belong to the job.
   if (!lease || lease->cause || lease->lease.kind != LeaseKind::kJob) return false;
   update.lease_id = *job.lease;
   // Whole GPUs have no limit that could be changed, only swap leases take turns, and only slices
-  // can be interactive.
+  // can be interactive or have a share of the compute time.
   bool all = true;
   if (lease->lease.exclusive() && (update.memory || update.soft_limit)) {
     update.memory = update.soft_limit = std::nullopt;
@@ -192,10 +194,15 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
     latency.reset();
     all = false;
   }
+  if (update.compute_percent && !check_compute(lease->lease, *update.compute_percent)) {
+    update.compute_percent = std::nullopt;
+    all = false;
+  }
   if (!said()) return false;
   GPUROTA_TRY(leases_.check_update(caller, *lease, update));
   UpdateRequest request{update.memory, update.soft_limit, update.note};
   request.latency = latency;
+  request.compute = update.compute_percent;
   request.by = {caller.uid, call.reason.value_or("")};
   if (update.seconds) request.lasts = std::chrono::seconds(*update.seconds);
   if (update.priority) {

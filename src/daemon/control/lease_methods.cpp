@@ -92,6 +92,12 @@ Result<void> take_latency(const proto::LeaseRequest& wanted, AcquireRequest& req
   return check_latency(request);
 }
 
+// After take_latency().
+Result<void> take_compute(const proto::LeaseRequest& wanted, AcquireRequest& request) {
+  request.placement.compute = wanted.compute_percent.value_or(0);
+  return check_compute(request);
+}
+
 // Which kind of GPU the request wants, and near which GPUs.
 Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseTables& tables,
                             const GpuClasses& classes, const GpuTable& gpus) {
@@ -210,6 +216,7 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   GPUROTA_TRY(read_kind(wanted, request));
   GPUROTA_TRY(read_warning(wanted, request));
   GPUROTA_TRY(take_latency(wanted, request));
+  GPUROTA_TRY(take_compute(wanted, request));
   // The kernel's credentials show whether the caller is a run of a job, so no caller can pretend to
   // be one.
   const JobEntry* const job =
@@ -399,6 +406,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
   if (call.priority) request.priority = *priority;
   request.quantum = *quantum;
   request.latency = *latency;
+  request.compute = call.compute_percent;
   if (call.warn_seconds || call.warn_signal) {
     const auto warning =
         changed_end_warning((*entry)->lease.warning, call.warn_seconds, call.warn_signal);

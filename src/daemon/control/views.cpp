@@ -145,6 +145,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
                                         : proto::Share::kSlice;
   lease.priority = entry.lease.priority;
   lease.latency = shown_latency(entry.lease.latency);
+  if (entry.lease.compute() != 0) lease.compute_percent = entry.lease.compute();
   if (const std::set<LeaseId> whom = parts_.latency.held_back_for(entry.lease.id); !whom.empty()) {
     lease.held_back_for.emplace(whom.begin(), whom.end());
   }
@@ -309,6 +310,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }
   request.latency = shown_latency(entry.asked.latency);
+  if (placement.compute != 0) request.compute_percent = placement.compute;
   request.free = entry.waiting.free_now;
   std::vector<std::string>& labels = request.planned_labels.emplace();
   for (const GpuUuid& uuid : entry.waiting.planned) {
@@ -342,6 +344,8 @@ proto::Booking Views::booking(const BookingEntry& entry, uid_t viewer) const {
   for (const GpuUuid& gpu : entry.kept) booking.labels.push_back(parts_.gpus.name_of(gpu));
   booking.memory = entry.asked.placement.memory;
   booking.latency = shown_latency(entry.asked.latency);
+  const int compute = entry.asked.placement.compute;
+  if (compute != 0) booking.compute_percent = compute;
   if (entry.trouble) {
     booking.trouble = reason_text(*entry.trouble, parts_.wall_clock());
     booking.wait_reason = wire_reason(*entry.trouble);

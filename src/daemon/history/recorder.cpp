@@ -33,13 +33,16 @@ AuditRecord audit_of(const Lease& lease, std::string_view operation) {
   return record;
 }
 
-// Describes changes of a lease's turns and latency; empty: there are none.
+// Describes changes of a lease's turns, compute time and latency; empty: there are none.
 std::string turns_text(const Lease& lease, const Lease& before) {
   std::string text;
   if (lease.priority != before.priority) text += fmt::format(", priority {}", lease.priority);
   if (lease.quantum != before.quantum && lease.quantum) {
     text += lease.quantum->count() > 0 ? fmt::format(", quantum {} ms", lease.quantum->count())
                                        : ", quantum auto";
+  }
+  if (lease.compute() != before.compute()) {
+    text += fmt::format(", {} % of the compute time", lease.compute());
   }
   if (lease.latency != before.latency) text += fmt::format(", {}", to_string(lease.latency));
   return text;

@@ -57,7 +57,8 @@ std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Reque
     AcquireRequest changed = asked;
     changed.placement = lease::changed(changed.placement, way);
     if (way.kind == lease::WayOut::Kind::kTime) changed.lasts = way.lasts;
-    return !parts_.allowances.check_ever(changed) || !check_latency(changed);
+    return !parts_.allowances.check_ever(changed) || !check_latency(changed) ||
+           !check_compute(changed);
   });
   return ways;
 }

@@ -101,6 +101,7 @@ lease::Booked GpuRooms::booked_of(const BookingEntry& entry) const {
     const GpuEntry* const gpu = parts_.gpus.find(uuid);
     const auto& memory = entry.asked.placement.memory;
     if (memory && gpu) share.limit = memory->of(gpu->info.memory);
+    share.compute = entry.asked.placement.compute;
   }
   return booked;
 }
@@ -132,6 +133,7 @@ void GpuRooms::add_lease(lease::GpuRoom& room, const LeaseEntry& entry,
   if (share.swap && entry.lease.kind == LeaseKind::kFiller) return add_filler(room, entry);
   ++room.leases;
   room.exclusive |= !share.limit;
+  room.compute_promised += share.compute;
   if (share.swap) {
     ++room.swap_leases;
     room.swap_needed = std::max(room.swap_needed, share.limit.value_or(Bytes()));
@@ -142,12 +144,13 @@ void GpuRooms::add_lease(lease::GpuRoom& room, const LeaseEntry& entry,
       room.above_limits += account.if_there()->charged() - *share.limit;
     }
   }
-  room.holders +=
-      fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",
-                  display_text(parts_.processes.user_name(entry.lease.uid), 32), to_string(id),
-                  !share.limit ? ""
-                  : share.swap ? ", takes turns"
-                               : ", " + to_string(*share.limit));
+  room.holders += fmt::format(
+      "{}{} ({}{}{})", room.holders.empty() ? "" : ", ",
+      display_text(parts_.processes.user_name(entry.lease.uid), 32), to_string(id),
+      !share.limit ? ""
+      : share.swap ? ", takes turns"
+                   : ", " + to_string(*share.limit),
+      share.compute != 0 ? fmt::format(", {} % of its compute time", share.compute) : "");
 }
 
 // A filler has its GPU to itself until it is moved out; from then on only the memory that stays

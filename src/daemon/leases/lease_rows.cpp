@@ -27,8 +27,8 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   row.note = entry.lease.note;
   row.command = entry.lease.command;
   for (const LeaseGpu& gpu : entry.lease.gpus) {
-    row.gpus.push_back(
-        {gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize, gpu.highest_limit});
+    row.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize,
+                        gpu.highest_limit, gpu.compute});
   }
   row.priority = entry.lease.priority;
   row.quantum = entry.lease.quantum;
@@ -70,8 +70,8 @@ Lease lease_of(const ports::StoredLease& stored) {
   lease.note = stored.note;
   lease.command = stored.command;
   for (const ports::StoredGpu& gpu : stored.gpus) {
-    lease.gpus.push_back(
-        {gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize, gpu.highest_limit});
+    lease.gpus.push_back({gpu.uuid, gpu.limit, gpu.soft_limit, gpu.swap, gpu.oversize,
+                          gpu.highest_limit, gpu.compute});
   }
   lease.priority = stored.priority;
   lease.quantum = stored.quantum;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "core/compute_share.h"
 #include "core/local_time.h"
 #include "daemon/leases/turn_wishes.h"
 #include "lease/bookings.h"
@@ -90,6 +91,28 @@ Result<void> LeaseUpdates::change_gpus(const UpdateRequest& request, Lease& leas
   return {};
 }
 
+// After the change of the latency.
+Result<void> LeaseUpdates::change_compute(const UpdateRequest& request, Lease& lease) const {
+  const int before = lease.compute();
+  const int percent = request.compute.value_or(before);
+  GPUROTA_TRY(check_compute(lease, percent));
+  if (percent == before) return {};
+  const std::vector<lease::GpuRoom> now = parts_.rooms.list();
+  for (LeaseGpu& gpu : lease.gpus) {
+    const auto room = std::find_if(
+        now.begin(), now.end(), [&](const lease::GpuRoom& r) { return r.info.uuid == gpu.uuid; });
+    const int others = room != now.end() ? room->compute_promised - before : 0;
+    if (percent > before && percent + others > kMostComputeShare) {
+      return fail(Code::kLimit,
+                  fmt::format("{} % is more than GPU {} has left of its compute time: at most {} % "
+                              "is available",
+                              percent, lease::name_of(*room, now), kMostComputeShare - others));
+    }
+    gpu.compute = percent;
+  }
+  return {};
+}
+
 Result<void> LeaseUpdates::change_turns(const UpdateRequest& request, Lease& lease) const {
   if (request.quantum) {
     if (!lease.swap()) {
@@ -119,6 +142,7 @@ Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& chan
   bool more = before.ends && changed.ends && *changed.ends > *before.ends;
   for (std::size_t i = 0; i < before.gpus.size(); ++i) {
     more |= before.gpus[i].limit && *changed.gpus[i].limit > *before.gpus[i].limit;
+    more |= changed.gpus[i].compute > before.gpus[i].compute;
   }
   const auto booked = parts_.rooms.booked();
   if (!more || booked.empty()) return {};
@@ -152,6 +176,7 @@ Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) cons
   GPUROTA_TRY(change_gpus(request, changed));
   GPUROTA_TRY(change_turns(request, changed));
   if (request.latency) GPUROTA_TRY(change_latency(changed, *request.latency));
+  GPUROTA_TRY(change_compute(request, changed));
   if (request.note) changed.note = *request.note;
   if (request.as_name) changed.as_name = *request.as_name;
   if (request.warning) {

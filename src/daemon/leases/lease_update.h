@@ -25,6 +25,7 @@ struct UpdateRequest {
   std::optional<Author> by{};
   std::optional<EndWarning> warning{};
   std::optional<LatencyClass> latency{};
+  std::optional<int> compute{};          // percent; 0: none
   std::optional<std::string> as_name{};  // of a pod's lease: "namespace/pod/container"
 };
 
@@ -56,6 +57,7 @@ class LeaseUpdates {
  private:
   Result<void> change_gpus(const UpdateRequest& request, Lease& lease) const;
   Result<void> check_bookings(const Lease& before, const Lease& changed) const;
+  Result<void> change_compute(const UpdateRequest& request, Lease& lease) const;
   Result<void> change_turns(const UpdateRequest& request, Lease& lease) const;
 
   Parts parts_;

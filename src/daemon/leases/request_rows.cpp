@@ -33,6 +33,7 @@ ports::StoredRequest row_of(RequestId id, const AcquireRequest& asked) {
   row.priority = asked.priority;
   row.quantum = asked.quantum;
   row.latency = asked.latency;
+  row.compute = asked.placement.compute;
   row.warning = asked.warning;
   return row;
 }
@@ -52,6 +53,7 @@ AcquireRequest asked_of(const ports::StoredRequest& stored) {
   asked.priority = stored.priority;
   asked.quantum = stored.quantum;
   asked.latency = stored.latency;
+  asked.placement.compute = stored.compute;
   asked.warning = stored.warning;
   if (stored.take_over) asked.placement.take_over = stored.uid;
   asked.note = stored.note;

@@ -1,6 +1,7 @@
 #include "daemon/leases/turn_wishes.h"
 
 #include "base/text.h"
+#include "core/compute_share.h"
 
 #include <fmt/format.h>
 
@@ -55,6 +56,25 @@ bool can_have(const Lease& lease, LatencyClass latency) {
   return gpurota::check_latency(
              latency, {!lease.exclusive(), lease.swap(), lease.kind == LeaseKind::kFiller})
       .has_value();
+}
+
+Result<void> check_compute(const AcquireRequest& request) {
+  const lease::PlacementRequest& placement = request.placement;
+  return check_compute_share(
+      placement.compute,
+      {.limited = placement.memory.has_value(),
+       .swap = placement.swap,
+       .filler = request.kind == LeaseKind::kFiller,
+       .interactive = request.latency == LatencyClass::kInteractive,
+       .gpus = placement.gpus.empty() ? placement.count : static_cast<int>(placement.gpus.size())});
+}
+
+Result<void> check_compute(const Lease& lease, int percent) {
+  return check_compute_share(percent, {.limited = !lease.exclusive(),
+                                       .swap = lease.swap(),
+                                       .filler = lease.kind == LeaseKind::kFiller,
+                                       .interactive = lease.latency == LatencyClass::kInteractive,
+                                       .gpus = static_cast<int>(lease.gpus.size())});
 }
 
 Result<void> check_soft_limit(const config::SoftLimit& site, bool swap) {

@@ -1,5 +1,5 @@
-// Checks the settings of a lease's turns, latency and soft limits when it is made and when it is
-// changed, before LeaseManager and Queue get them. Pure; used on the state thread.
+// Checks the settings of a lease's turns, latency, compute time and soft limits when it is made and
+// when it is changed, before LeaseManager and Queue get them. Pure; used on the state thread.
 #pragma once
 
 #include "base/result.h"
@@ -24,6 +24,10 @@ Result<std::optional<std::chrono::milliseconds>> read_quantum(
 Result<std::optional<LatencyClass>> read_latency(const std::optional<std::string>& said);
 Result<void> check_latency(const AcquireRequest& request);
 bool can_have(const Lease& lease, LatencyClass latency);
+
+// Whether the lease can have its share of the compute time.
+Result<void> check_compute(const AcquireRequest& request);
+Result<void> check_compute(const Lease& lease, int percent);
 
 // An error if the site moves memory above a soft limit to host memory, and the memory of this lease
 // cannot be moved.

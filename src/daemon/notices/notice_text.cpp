@@ -93,6 +93,12 @@ Difference compare(const Lease& before, const Lease& now, WallTime time) {
                        : "has turns as long as moving its memory asks for",
                    "quantum");
   }
+  if (before.compute() != now.compute()) {
+    difference.add(now.compute() != 0
+                       ? fmt::format("has {} % of the GPU's compute time", now.compute())
+                       : std::string("has no share of the GPU's compute time"),
+                   "compute time");
+  }
   if (before.latency != now.latency) {
     difference.add(fmt::format("is {}", to_string(now.latency)), "latency class");
   }

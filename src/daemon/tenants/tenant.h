@@ -50,6 +50,7 @@ struct Tenant {
   bool swap = false;                 // of a swap lease
   bool has_latency_classes = false;  // the library knows abi/wire_latency.h
   bool has_parking = false;          // the library knows abi/wire_park.h
+  bool has_windows = false;          // the library knows WINDOWS of abi/wire_latency.h
   Bytes last_asked;                  // by its last GROW
   // Allocations that the library has refused, as last read from the page. Empty: the process has
   // connected again and its counts, which began before this tenant, have not been read yet.

@@ -63,7 +63,8 @@ TenantServer::TenantServer(Parts parts)
                    .swap = parts_.swap,
                    .attribution = parts_.attribution,
                    .table = table_}),
-      latency_(parts_.config, table_, parts_.budgets) {}
+      latency_(parts_.config, table_, parts_.budgets),
+      shares_(parts_.tables, table_) {}
 
 bool TenantServer::on_call(TenantSession& session, const TenantMessage& message) {
   if (const auto* greeting = std::get_if<gpurota_msg_hello>(&message)) {
@@ -116,6 +117,7 @@ bool TenantServer::on_event(Tenant& tenant, const TenantMessage& message) {
 void TenantServer::on_disconnected(Tenant& tenant) {
   if (tenant.swap) parts_.swap.on_disconnect(tenant.id);
   latency_.refresh();
+  shares_.refresh();
   if (!tenant.dead) {
     accounts_.carry_out(parts_.grants.disconnect(tenant.id, parts_.loop.now()));
   }
@@ -154,6 +156,7 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
     return sessions_.end(session, "it did not take the welcome");
   }
   latency_.on_connected(*entry);
+  shares_.refresh();
   if (parts_.on_connected) parts_.on_connected(tenant);
 }
 
@@ -183,6 +186,7 @@ Result<Tenant*> TenantServer::add_tenant(TenantSession& session, const gpurota_m
   tenant->session = &session;
   tenant->swap = entry.lease.swap();
   tenant->has_latency_classes = (hello.features & GPUROTA_FEATURE_LATENCY) != 0;
+  tenant->has_windows = (hello.features & GPUROTA_FEATURE_WINDOWS) != 0;
   tenant->has_parking = (hello.features & GPUROTA_FEATURE_PARK) != 0;
   tenant->user = session.peer.uid;
   if (hello.held_count == 0) tenant->refused = 0;
@@ -248,12 +252,14 @@ void TenantServer::forget_settled() {
 void TenantServer::erase(Tenant& tenant) {
   parts_.records.on_refused_allocations(tenant.newly_refused());
   parts_.roster.remove(tenant.lease, tenant.process.id, tenant.id);
+  shares_.forget(tenant);
   table_.erase(tenant);
   latency_.refresh();
 }
 
 void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
   latency_.on_lease_change(entry, gone);
+  shares_.refresh();
   if (!gone) {
     parts_.swap.on_lease_change(entry.lease);
     accounts_.publish(entry.lease.id);
@@ -271,6 +277,7 @@ void TenantServer::after_sample(const GpuSample& sample, TimePoint taken,
                                 const std::map<LeaseId, Bytes>& outsiders) {
   accounts_.after_sample(sample, taken, outsiders);
   latency_.retry();
+  shares_.retry();
   forget_settled();
 }
 

@@ -11,6 +11,7 @@
 
 #include "daemon/leases/automatic_leases.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/tenants/compute_shares.h"
 #include "daemon/tenants/latency_pages.h"
 #include "daemon/tenants/lease_answers.h"
 #include "daemon/tenants/tenant_accounts.h"
@@ -108,6 +109,7 @@ class TenantServer final {
   LeaseAnswers answers_;
   TenantNeighbours neighbours_;
   LatencyPages latency_;
+  ComputeShares shares_;
 };
 
 }  // namespace gpurota::daemon

@@ -88,6 +88,15 @@ void on_hold_end(State& s, uint64_t tenant) {
   }
 }
 
+// Threads that wait for a window wake when their time is over.
+void on_windows(State& s, const gpurota_msg_windows& windows) {
+  if (windows.on != 0) {
+    s.roles.fetch_or(kTakesWindows, std::memory_order_release);
+  } else {
+    s.roles.fetch_and(~kTakesWindows);
+  }
+}
+
 }  // namespace
 
 bool take_burst_message(State& s, const Socket& event, const void* packet, long size,
@@ -97,6 +106,7 @@ bool take_burst_message(State& s, const Socket& event, const void* packet, long 
   gpurota_msg_mark mark;
   gpurota_msg_hold hold;
   gpurota_msg_hold_end end;
+  gpurota_msg_windows windows;
   switch (header.type) {
     case GPUROTA_MSG_MARK:
       return read(packet, size, &mark) && on_mark(s, event, mark, *fds);
@@ -106,12 +116,17 @@ bool take_burst_message(State& s, const Socket& event, const void* packet, long 
       if (!read(packet, size, &end)) return false;
       on_hold_end(s, end.tenant);
       return true;
+    case GPUROTA_MSG_WINDOWS:
+      if (!read(packet, size, &windows)) return false;
+      on_windows(s, windows);
+      return true;
     default:
       return true;
   }
 }
 
 void forget_burst_pages(State& s) {
+  s.roles.fetch_and(~kTakesWindows);
   if (s.bursts.memory.load(std::memory_order_relaxed) == nullptr) return;
   s.roles.fetch_and(~kMarksBursts);
   replace(s.bursts, 0, -1);

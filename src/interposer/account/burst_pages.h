@@ -36,12 +36,13 @@ struct BurstPages {
   }
 };
 
-// For the helper thread: handles a message of abi/wire_latency.h. False: the connection is to be
-// given up. A message of another type is left alone.
+// For the helper thread: handles a message of abi/wire_latency.h, WINDOWS included. False: the
+// connection is to be given up. A message of another type is left alone.
 bool take_burst_message(State& s, const Socket& event, const void* packet, long size,
                         Descriptors* fds);
 
-// For the helper thread, on a new connection: no page of the previous connection counts any more.
+// For the helper thread, on a new connection: no page and no windows of the previous connection
+// count any more.
 void forget_burst_pages(State& s);
 
 }  // namespace gpurota::interposer

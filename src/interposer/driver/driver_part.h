@@ -59,6 +59,8 @@ inline constexpr uint32_t kSwaps = 1;  // a swap lease; set by the first WELCOME
 // Latency classes (gate/latency.h); set and cleared by the helper thread.
 inline constexpr uint32_t kMarksBursts = 2;  // of an interactive lease
 inline constexpr uint32_t kHoldsBack = 4;    // beside an interactive lease
+// Submits work in windows of the GPU's compute time (gate/windows.h); as for latency classes.
+inline constexpr uint32_t kTakesWindows = 8;
 
 struct DriverPart {
   int32_t pid;  // the process that owns this state; used only where the kernel cannot wipe

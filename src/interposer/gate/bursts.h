@@ -63,6 +63,8 @@ class Bursts {
   enum class Which { kAll, kBlocking };
   void mark_all(Which which, uint64_t context, AllMarks* out) const;
   void all_ended(std::atomic<uint32_t>* word, const AllMarks& marks, int64_t now_us);
+  // Ends the burst if all streams have ended by now, or count as ended (kSilentUs).
+  void check(std::atomic<uint32_t>* word, int64_t now_us) { end_if_idle(word, now_us); }
   // The stream is destroyed, so no call will wait for it.
   void forget(std::atomic<uint32_t>* word, uint64_t stream, int64_t now_us);
   // The context was destroyed, and its streams with it.

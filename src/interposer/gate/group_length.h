@@ -34,9 +34,11 @@ class GroupLength {
     ended_us_ = found == Wait::kEnded ? now_us : 0;
   }
 
-  uint32_t most() const {
-    if (each_us_ * kMost <= kGroupUs) return kMost;
-    return each_us_ >= kGroupUs ? 1 : static_cast<uint32_t>(kGroupUs / each_us_);
+  // `times`: for groups that take this many times as long.
+  uint32_t most(uint32_t times = 1) const {
+    const int64_t group_us = kGroupUs * times;
+    if (each_us_ * kMost <= kGroupUs) return kMost * times;
+    return each_us_ >= group_us ? 1 : static_cast<uint32_t>(group_us / each_us_);
   }
 
  private:

@@ -50,15 +50,15 @@ void InFlight::wait_for(uint64_t key, CUevent event, uint32_t group) {
 
 // The driver is called without the lock: cuEventRecord waits while the stream's queue is full.
 void InFlight::submitting(uint64_t key, CUstream stream, bool per_thread, bool overlaps,
-                          int64_t until_us) {
+                          uint32_t times, int64_t until_us) {
   Stream found{};
   {
     const Lock lock(mutex_);
     Stream* const entry = find(key);
     if (entry == nullptr) return;
-    const uint32_t most = entry->length.most();
+    const uint32_t most = entry->length.most(times);
     // Between short submissions that overlap, an event is seldom worth its delay.
-    const bool rarely = overlaps && most == GroupLength::kMost;
+    const bool rarely = overlaps && most == GroupLength::kMost * times;
     if (entry->submitted < (rarely ? most * kRarely : most)) {
       ++entry->submitted;
       return;

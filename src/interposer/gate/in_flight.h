@@ -24,12 +24,16 @@ class InFlight {
   static constexpr size_t kStreams = 128;  // the most that are bounded
   static constexpr int64_t kLongestWaitUs = 10'000;
   static constexpr uint32_t kRarely = 4;
+  // In a window of compute time, groups take this many times as long: nobody waits for their end
+  // until the window ends, and short groups slow down programs of small kernels.
+  static constexpr uint32_t kInWindows = 4;
 
   // Before a submission. The stream's context is current. `key`: not 0, identifies the stream in
   // this process. `overlaps`: an event would keep this submission from beginning before the one
   // before it has ended, so events come only after kRarely times as many, unless submissions are
-  // long. May wait, but not after `until_us` (now_us()).
-  void submitting(uint64_t key, CUstream stream, bool per_thread, bool overlaps, int64_t until_us);
+  // long. `times`: 1 or kInWindows. May wait, but not after `until_us` (now_us()).
+  void submitting(uint64_t key, CUstream stream, bool per_thread, bool overlaps, uint32_t times,
+                  int64_t until_us);
   // The stream is destroyed.
   void forget_stream(uint64_t key);
   // The context was destroyed, and its events with it.

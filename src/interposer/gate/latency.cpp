@@ -13,6 +13,14 @@ constexpr int64_t kActiveUs = 1'000'000;
 
 Latency& latency_of(State& s) { return gate_of(s).latency; }
 
+// The word by which this process says whether it has work; nullptr: it has none.
+std::atomic<uint32_t>* own_word(const State& s) {
+  if ((s.roles.load(std::memory_order_acquire) & kTakesWindows) != 0) {
+    return reinterpret_cast<std::atomic<uint32_t>*>(&s.page.load(std::memory_order_acquire)->work);
+  }
+  return s.bursts.memory.load(std::memory_order_acquire) != nullptr ? s.bursts.own() : nullptr;
+}
+
 void show(const State& s, uint64_t gpurota_page_use::*field, uint64_t value) {
   gpurota_page* page = s.page.load(std::memory_order_acquire);
   if (page != nullptr) __atomic_store_n(&(page->use[0].*field), value, __ATOMIC_RELAXED);
@@ -30,6 +38,93 @@ void hold_back(State& s, Holds& holds) {
   }
   holds.end(budget(), now_us());
   show(s, &gpurota_page_use::held_us, holds.held_us());
+}
+
+// Learns the end of the stream's work for a thread that is about to wait for a window: the program
+// cannot ask for that end meanwhile. The stream's context is current. False: the window has opened
+// before that end.
+bool wait_for_end(CUstream stream, bool per_thread, const std::atomic<uint32_t>& window,
+                  const Windows& windows) {
+  constexpr timespec kNap{0, 30'000};
+  const Outside outside = Outside::unless_captured(stream, per_thread);
+  CUevent event = nullptr;
+  if (!outside || GPUROTA_OWN(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+    return true;  // the stream counts as ended when it has been silent for a while
+  }
+  const CUstream target = per_thread && stream == nullptr ? CU_STREAM_PER_THREAD : stream;
+  bool opened = false;
+  noting_end(stream, per_thread, [&] {
+    if (GPUROTA_OWN(cuEventRecord)(outside, event, target) != CUDA_SUCCESS) {
+      return CUDA_ERROR_NOT_READY;
+    }
+    while (!is_over(event)) {
+      opened = windows.passes(window.load(std::memory_order_acquire));
+      if (opened) return CUDA_ERROR_NOT_READY;
+      ::syscall(SYS_nanosleep, &kNap, nullptr);
+    }
+    return CUDA_SUCCESS;
+  });
+  GPUROTA_OWN(cuEventDestroy_v2)(event);
+  return !opened;
+}
+
+// Not below zero: a new connection has brought a new page meanwhile.
+void count_down(uint32_t& count) {
+  uint32_t seen = __atomic_load_n(&count, __ATOMIC_RELAXED);
+  while (seen != 0 && !__atomic_compare_exchange_n(&count, &seen, seen - 1, false, __ATOMIC_RELEASE,
+                                                   __ATOMIC_RELAXED)) {
+  }
+}
+
+void wait_for_window(State& s, Windows& windows, CUstream stream, bool per_thread) {
+  ErrnoGuard guard;
+  gpurota_page* const page = s.page.load(std::memory_order_acquire);
+  const auto& word = *reinterpret_cast<const std::atomic<uint32_t>*>(&page->grant[0].window);
+  const int64_t begun = now_us();
+  __atomic_fetch_add(&page->waiting, 1, __ATOMIC_RELEASE);
+  bool ended = false;
+  for (;;) {
+    const uint32_t seen = word.load(std::memory_order_acquire);
+    const int64_t left = windows.left(seen, now_us());
+    if (left <= 0) break;
+    if (ended) {
+      futex_wait_shared(&word, seen, left < Bursts::kSilentUs ? left : Bursts::kSilentUs);
+      if (std::atomic<uint32_t>* const own = own_word(s)) {
+        latency_of(s).bursts.check(own, coarse_us());
+      }
+    } else {
+      ended = wait_for_end(stream, per_thread, word, windows);
+    }
+  }
+  count_down(page->waiting);
+  __atomic_fetch_add(&page->waited_us, static_cast<uint64_t>(now_us() - begun), __ATOMIC_RELAXED);
+}
+
+// Holds back the submission for interactive leases, and until the process has a window. Then bounds
+// what is in flight.
+void wait_for_others(State& s, uint32_t roles, CUstream stream, bool per_thread, bool overlaps) {
+  Latency& latency = latency_of(s);
+  int64_t busy_us = 0;
+  if ((roles & kHoldsBack) != 0) {
+    const auto word = [&](uint32_t index) {
+      return s.bursts.other(index)->load(std::memory_order_acquire);
+    };
+    const bool passes = latency.holds.passes(s.bursts.held_for.load(), word);
+    if (!passes && !is_capturing(stream, per_thread)) hold_back(s, latency.holds);
+    busy_us = latency.holds.busy_us();
+  }
+  if ((roles & kTakesWindows) != 0) {
+    const gpurota_page* const page = s.page.load(std::memory_order_acquire);
+    const uint32_t word = __atomic_load_n(&page->grant[0].window, __ATOMIC_ACQUIRE);
+    if (!latency.windows.passes(word) && !is_capturing(stream, per_thread)) {
+      wait_for_window(s, latency.windows, stream, per_thread);
+    }
+    const int64_t waited_us = latency.windows.waited_us();
+    if (waited_us > busy_us) busy_us = waited_us;
+  }
+  const uint32_t times = (roles & kHoldsBack) != 0 ? 1 : InFlight::kInWindows;
+  latency.in_flight.submitting(key_of_stream(stream, per_thread), stream, per_thread, overlaps,
+                               times, busy_us + kActiveUs);
 }
 
 uint64_t current_key() { return reinterpret_cast<uintptr_t>(current_context()); }
@@ -58,26 +153,21 @@ void show_burst(State& s, bool begun) {
 
 uint64_t before_submission(State& s, CUstream stream, bool per_thread, bool overlaps) {
   const uint32_t roles = s.roles.load(std::memory_order_acquire);
-  if ((roles & (kMarksBursts | kHoldsBack)) == 0) return 0;
-  Latency& latency = latency_of(s);
-  if ((roles & kHoldsBack) != 0) {
-    const auto word = [&](uint32_t index) {
-      return s.bursts.other(index)->load(std::memory_order_acquire);
-    };
-    const bool passes = latency.holds.passes(s.bursts.held_for.load(), word);
-    if (!passes && !is_capturing(stream, per_thread)) hold_back(s, latency.holds);
-    latency.in_flight.submitting(key_of_stream(stream, per_thread), stream, per_thread, overlaps,
-                                 latency.holds.busy_us() + kActiveUs);
+  if ((roles & (kMarksBursts | kHoldsBack | kTakesWindows)) == 0) return 0;
+  if ((roles & (kHoldsBack | kTakesWindows)) != 0) {
+    wait_for_others(s, roles, stream, per_thread, overlaps);
   }
-  if ((roles & kMarksBursts) == 0 || is_capturing(stream, per_thread)) return 0;
+  std::atomic<uint32_t>* const word = marks_bursts() ? own_word(s) : nullptr;
+  if (word == nullptr || is_capturing(stream, per_thread)) return 0;
   const uint64_t key = key_of_stream(stream, per_thread);
-  show_burst(s, latency.bursts.submit(s.bursts.own(), key, coarse_us(),
-                                      [=] { return traits_of(stream, per_thread); }));
+  show_burst(s, latency_of(s).bursts.submit(word, key, coarse_us(),
+                                            [=] { return traits_of(stream, per_thread); }));
   return key;
 }
 
 void after_submission(State& s, uint64_t key) {
-  show_burst(s, latency_of(s).bursts.submit_again(s.bursts.own(), key, coarse_us()));
+  std::atomic<uint32_t>* const word = own_word(s);
+  if (word != nullptr) show_burst(s, latency_of(s).bursts.submit_again(word, key, coarse_us()));
 }
 
 void note_event(State& s, CUevent event, CUstream stream, bool per_thread) {
@@ -112,29 +202,31 @@ Bursts::AllMarks mark_streams(State& s, Bursts::Which which, CUcontext context) 
 
 void note_end_of_all(State& s, const Bursts::AllMarks& marks) {
   ErrnoGuard guard;
-  latency_of(s).bursts.all_ended(s.bursts.own(), marks, coarse_us());
+  std::atomic<uint32_t>* const word = own_word(s);
+  if (word != nullptr) latency_of(s).bursts.all_ended(word, marks, coarse_us());
 }
 
 void note_end(State& s, const StreamMark& mark) {
   ErrnoGuard guard;
-  latency_of(s).bursts.ended(s.bursts.own(), mark, coarse_us());
+  std::atomic<uint32_t>* const word = own_word(s);
+  if (word != nullptr) latency_of(s).bursts.ended(word, mark, coarse_us());
 }
 
 void forget_stream_work(State& s, CUstream stream) {
   const auto key = reinterpret_cast<uintptr_t>(stream);
-  if (key <= kLastDefaultStream) return;
-  if (s.bursts.memory.load() == nullptr) return;
+  std::atomic<uint32_t>* const word = own_word(s);
+  if (key <= kLastDefaultStream || word == nullptr) return;
   ErrnoGuard guard;
-  latency_of(s).bursts.forget(s.bursts.own(), key, coarse_us());
+  latency_of(s).bursts.forget(word, key, coarse_us());
   latency_of(s).in_flight.forget_stream(key);
 }
 
 void forget_context_work(State& s, CUcontext context) {
   latency_of(s).in_flight.forget_context(context);
-  if (s.bursts.memory.load() == nullptr) return;
+  std::atomic<uint32_t>* const word = own_word(s);
+  if (word == nullptr) return;
   ErrnoGuard guard;
-  latency_of(s).bursts.forget_context(s.bursts.own(), reinterpret_cast<uintptr_t>(context),
-                                      coarse_us());
+  latency_of(s).bursts.forget_context(word, reinterpret_cast<uintptr_t>(context), coarse_us());
 }
 
 }  // namespace gpurota::interposer

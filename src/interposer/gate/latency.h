@@ -1,6 +1,8 @@
-// Latency classes in a process with a slice (docs/design/latency.md): a process of an interactive
-// lease marks its bursts of work (bursts.h); a process beside such a lease holds back submissions
-// meanwhile (holds.h), and bounds what it has in flight (in_flight.h).
+// Latency classes and shares of the compute time in a process with a slice (docs/design/latency.md,
+// docs/design/compute-shares.md). A process of an interactive lease marks its bursts of work
+// (bursts.h); a process beside such a lease holds back submissions meanwhile (holds.h), and bounds
+// what it has in flight (in_flight.h). On a GPU whose compute time is divided, a process marks its
+// bursts, waits for its windows (windows.h), and bounds what it has in flight.
 //
 // Nothing here asks the daemon. Any thread. A process without these roles never comes here.
 #pragma once
@@ -11,6 +13,7 @@
 #include "interposer/gate/bursts.h"
 #include "interposer/gate/holds.h"
 #include "interposer/gate/in_flight.h"
+#include "interposer/gate/windows.h"
 
 namespace gpurota::interposer {
 
@@ -18,6 +21,7 @@ struct Latency {
   Bursts bursts;
   Holds holds;
   InFlight in_flight;
+  Windows windows;
 };
 
 // Around a submission to the stream. before_submission() may wait. A submission that is recorded
@@ -43,7 +47,7 @@ void note_end_of_all(State& s, const Bursts::AllMarks& marks);
 // The work up to the mark has ended.
 void note_end(State& s, const StreamMark& mark);
 
-inline bool marks_bursts() { return (roles() & kMarksBursts) != 0; }
+inline bool marks_bursts() { return (roles() & (kMarksBursts | kTakesWindows)) != 0; }
 
 // Makes `call()`, whose success means that all work of these streams that was given before has
 // ended.

@@ -1,0 +1,65 @@
+// The thread that opens and closes the windows of compute time (sched/compute_windows.h) by writing
+// into the pages of tenants (abi/page.h). The windows are too short for the state thread, which may
+// be busy for tens of milliseconds.
+//
+// The state thread says which tenants belong to which party; the thread itself knows no lease. The
+// functions may be called by any thread.
+#pragma once
+
+#include "abi/page.h"
+#include "base/result.h"
+#include "core/gpu.h"
+#include "core/time.h"
+#include "sched/compute_windows.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class ComputeDivider {
+ public:
+  // One party of a GPU. Its tenants all have one GPU, in slot 0.
+  struct Party {
+    sched::ComputeWindows::Party terms;
+    std::vector<gpurota_page*> pages;
+  };
+  using Gpus = std::map<GpuUuid, std::vector<Party>>;
+
+  ComputeDivider() = default;
+  ~ComputeDivider();
+  ComputeDivider(const ComputeDivider&) = delete;
+  ComputeDivider& operator=(const ComputeDivider&) = delete;
+
+  // Replaces all parties. The pages must stay valid until they are no longer named. The windows of
+  // pages that are no longer named are opened. Starts the thread when it is first needed; an error
+  // means that no thread could be started, and all windows are open.
+  Result<void> set(Gpus gpus);
+  // For how long the party was charged so far, on this GPU.
+  Duration charged(const GpuUuid& gpu, std::uint64_t party) const;
+  // Opens and closes windows, for the thread. Returns when the thread is to call step() again at
+  // the latest; nothing: after the next set().
+  std::optional<TimePoint> step(TimePoint now);
+
+ private:
+  struct Gpu {
+    sched::ComputeWindows windows;
+    std::vector<Party> parties;
+    TimePoint refreshed{};  // when closed windows last changed
+  };
+
+  void run();
+  bool show(Gpu& gpu, TimePoint now);
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<GpuUuid, Gpu> gpus_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,191 @@
+#include "daemon/tenants/compute_shares.h"
+
+#include "daemon/tenants/tenant_messages.h"
+#include "ipc/packet.h"
+#include "testing/fake_event_loop.h"
+#include "testing/fake_processes.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include <sys/socket.h>
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr LeaseId kShare{1}, kPlain{2}, kOther{3};
+const GpuUuid kFirst{"GPU-1"}, kSecond{"GPU-2"};
+
+class ComputeSharesTest : public ::testing::Test {
+ protected:
+  struct Library {
+    Tenant* tenant = nullptr;
+    Fd event;
+    std::unique_ptr<TenantSession> session;
+  };
+
+  void lease(LeaseId id, int percent, LatencyClass latency = LatencyClass::kNormal,
+             const GpuUuid& gpu = kFirst) {
+    LeaseEntry entry(processes);
+    entry.lease.id = id;
+    entry.lease.latency = latency;
+    LeaseGpu& share = entry.lease.gpus.emplace_back();
+    share.uuid = gpu;
+    share.limit = gib(1);
+    share.compute = percent;
+    tables.leases.erase(id);
+    tables.leases.emplace(id, std::move(entry));
+    shares.refresh();
+  }
+
+  Library connect(LeaseId lease, std::vector<GpuUuid> gpus = {kFirst}) {
+    auto tenant = std::make_unique<Tenant>();
+    tenant->id = table.next_id();
+    tenant->lease = lease;
+    tenant->slots = std::move(gpus);
+    tenant->process.id = processes.id_of(processes.spawn());
+    tenant->has_windows = true;
+    auto page = sys::SharedPage::make();
+    EXPECT_TRUE(page);
+    tenant->page.emplace(std::move(*page));
+    auto ends = ipc::make_socket_pair(SOCK_SEQPACKET);
+    tenant->event = std::move(ends->first);
+    Library library{nullptr, std::move(ends->second), std::make_unique<TenantSession>()};
+    tenant->session = library.session.get();
+    library.tenant = &table.add(std::move(tenant));
+    shares.refresh();
+    return library;
+  }
+
+  // The next WINDOWS: on or off; nothing: there is no message.
+  static std::optional<bool> told(const Library& library) {
+    std::array<std::byte, 256> buffer{};
+    auto received = ipc::receive_packet(library.event.get(), buffer, 1);
+    if (!received || received->state != ipc::IoState::kDone) return std::nullopt;
+    gpurota_msg_windows windows;
+    std::memcpy(&windows, buffer.data(), sizeof windows);
+    EXPECT_EQ(windows.header.type, std::uint16_t{GPUROTA_MSG_WINDOWS});
+    return windows.on != 0;
+  }
+  static void set_busy(const Library& library, bool busy) {
+    __atomic_store_n(&library.tenant->shared().work, busy ? 1u : 2u, __ATOMIC_RELEASE);
+  }
+  static bool is_open(const Library& library) {
+    const std::uint32_t word =
+        __atomic_load_n(&library.tenant->shared().grant[0].window, __ATOMIC_ACQUIRE);
+    return (word & 1) == 0;
+  }
+  static bool within_10_s(const std::function<bool()>& holds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    return true;
+  }
+
+  testing::FakeEventLoop loop;
+  testing::FakeProcesses processes{loop};
+  LeaseTables tables;
+  TenantTable table;
+  ComputeShares shares{tables, table};
+};
+
+TEST_F(ComputeSharesTest, SlicesTakeWindowsWhileALeaseWithAShareIsOnTheirGpu) {
+  lease(kShare, 30);
+  lease(kPlain, 0);
+  const Library share = connect(kShare);
+  EXPECT_FALSE(told(share)) << "it is alone";
+  const Library plain = connect(kPlain);
+  EXPECT_EQ(told(share), true);
+  EXPECT_EQ(told(plain), true);
+  lease(kShare, 0);
+  EXPECT_EQ(told(share), false);
+  EXPECT_EQ(told(plain), false);
+  lease(kShare, 50);
+  EXPECT_EQ(told(share), true);
+  EXPECT_EQ(told(plain), true);
+}
+
+TEST_F(ComputeSharesTest, InteractiveLeasesOtherGpusAndLeasesOfSeveralGpusTakeNoPart) {
+  lease(kShare, 30);
+  lease(kPlain, 0, LatencyClass::kInteractive);
+  lease(kOther, 0, LatencyClass::kNormal, kSecond);
+  const Library share = connect(kShare);
+  const Library interactive = connect(kPlain);
+  const Library elsewhere = connect(kOther, {kSecond});
+  const Library several = connect(kOther, {kFirst, kSecond});
+  EXPECT_FALSE(told(share));
+  EXPECT_FALSE(told(interactive));
+  EXPECT_FALSE(told(elsewhere));
+  EXPECT_FALSE(told(several));
+}
+
+TEST_F(ComputeSharesTest, OnlyOnePartyHasAWindowWhileTwoHaveWork) {
+  lease(kShare, 50);
+  lease(kPlain, 0);
+  const Library share = connect(kShare);
+  const Library plain = connect(kPlain);
+  EXPECT_TRUE(is_open(share) && is_open(plain));
+  set_busy(share, true);
+  set_busy(plain, true);
+  EXPECT_TRUE(within_10_s([&] { return is_open(share) && !is_open(plain); }));
+  EXPECT_TRUE(within_10_s([&] { return !is_open(share) && is_open(plain); }));
+  set_busy(plain, false);
+  EXPECT_TRUE(within_10_s([&] { return is_open(share) && is_open(plain); }));
+}
+
+// All processes of slices without a share have their windows together.
+TEST_F(ComputeSharesTest, SlicesWithoutAShareAreOneParty) {
+  lease(kShare, 50);
+  lease(kPlain, 0);
+  lease(kOther, 0);
+  const Library share = connect(kShare);
+  const Library plain = connect(kPlain);
+  const Library other = connect(kOther);
+  for (const Library* each : {&share, &plain, &other}) set_busy(*each, true);
+  EXPECT_TRUE(within_10_s([&] { return !is_open(share) && is_open(plain) && is_open(other); }));
+  EXPECT_TRUE(within_10_s([&] { return is_open(share) && !is_open(plain) && !is_open(other); }));
+}
+
+TEST_F(ComputeSharesTest, TheOthersGoOnWhenATenantIsErased) {
+  lease(kShare, 50);
+  lease(kPlain, 0);
+  const Library share = connect(kShare);
+  const Library plain = connect(kPlain);
+  set_busy(share, true);
+  set_busy(plain, true);
+  EXPECT_TRUE(within_10_s([&] { return !is_open(plain); }));
+  shares.forget(*share.tenant);
+  table.erase(*share.tenant);
+  shares.refresh();
+  EXPECT_TRUE(is_open(plain));
+  EXPECT_EQ(told(plain), true);
+  EXPECT_EQ(told(plain), false);
+}
+
+// Its socket is full, so it is told later.
+TEST_F(ComputeSharesTest, ATenantThatDoesNotReadIsToldAgain) {
+  lease(kShare, 50);
+  lease(kPlain, 0);
+  const Library share = connect(kShare);
+  while (send_message(share.tenant->event.get(),
+                      make_message<gpurota_msg_windows>(GPUROTA_MSG_WINDOWS, 0))) {
+  }
+  const Library plain = connect(kPlain);
+  EXPECT_EQ(told(plain), true);
+  while (told(share)) {
+  }
+  shares.retry();
+  EXPECT_EQ(told(share), true);
+  EXPECT_FALSE(told(plain));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,109 @@
+#!/usr/bin/env bats
+# The compute time of a GPU is divided between slices with shares. Kernels of the simulated driver
+# take their time whatever else the GPU does, so a program that is never held back runs as many as
+# if it were alone.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+# program NAME HOW MICROSECONDS SECONDS OPTION…: in the background, with a slice of GPU 0.
+program() {
+  local name=$1 how=$2 length=$3 seconds=$4
+  shift 4
+  in_background "$name" gpurota run --gpu-ids 0 --memory 1G "$@" -- \
+    "$E2E_LATENCY_PROGRAM" kernels "$how" "$length" "$seconds"
+}
+# kernels_of NAME: how many kernels it has run.
+kernels_of() { tail -n 1 "$E2E_DIR/$1"; }
+end_of() { wait "${BACKGROUND[@]:0:$1}"; }
+# check_part LEAST MOST: in percent, the first program's part of all kernels.
+check_part() {
+  local first second
+  first=$(kernels_of first) second=$(kernels_of second)
+  echo "first $first, second $second"
+  python3 -c '
+import sys
+first, second, least, most = map(float, sys.argv[1:])
+sys.exit(not least <= 100 * first / (first + second) <= most)' "$first" "$second" "$1" "$2"
+}
+
+@test "a program has its share, and a program without a share the rest" {
+  program first batch 1000 6 --compute 30%
+  program second batch 1000 6
+  end_of 2
+  check_part 22 38
+}
+
+@test "programs that wait for each kernel, or never, have their shares" {
+  program first each 500 6 --compute 20%
+  program second never 500 6 --compute 60
+  end_of 2
+  check_part 17 33
+}
+
+@test "a change of the share counts at once" {
+  program first batch 1000 8 --compute 10%
+  program second batch 1000 8
+  wait_until says first ready
+  gpurota update L1 --compute 80%
+  end_of 2
+  check_part 65 88
+  run -2 gpurota update L1 --compute 99%
+}
+
+@test "a program alone has the whole GPU, whatever its share is" {
+  program first batch 1000 4 --compute 5%
+  end_of 1
+  (($(kernels_of first) > 2000))
+}
+
+@test "a program that is killed or stopped keeps nobody waiting" {
+  program first batch 1000 60 --compute 90%
+  wait_until says first ready
+  program second batch 1000 6
+  wait_until says second ready
+  stop_process "$(pgrep -f "^$E2E_LATENCY_PROGRAM kernels batch 1000 60")"
+  sleep 1
+  pkill -KILL -f "^$E2E_LATENCY_PROGRAM kernels batch 1000 60"
+  wait "${BACKGROUND[1]}"
+  # A share of 10 % is 600 kernels.
+  (($(kernels_of second) > 2000))
+}
+
+@test "programs go on while the daemon is killed, and divide the time when it is back" {
+  program first batch 1000 9 --compute 20%
+  program second batch 1000 9
+  wait_until says second ready
+  kill_daemon
+  sleep 2
+  start_daemon
+  end_of 2
+  (($(kernels_of first) > 1200))
+  check_part 15 45
+}
+
+@test "shares of a GPU are promised once" {
+  in_background first gpurota run --gpu-ids 0 --memory 1G --compute 60% -- sleep 60
+  wait_until holds 'len(leases) == 1'
+  run -75 gpurota run --gpu-ids 0 --memory 1G --compute 40% --nonblock -- true
+  [[ $output == *"has 35 % of its compute time left"*"L1"* ]]
+  gpurota run --gpu-ids 0 --memory 1G --compute 35% --nonblock -- true
+  gpurota run --gpu-ids 1 --memory 1G --compute 95% --nonblock -- true
+  gpurota explain L1 | grep -q 'at least 60 % of the compute time of GPU 0'
+  gpurota status | grep -q 'compute 60%'
+  gpurota update L1 --compute 0
+  gpurota run --gpu-ids 0 --memory 1G --compute 95% --nonblock -- true
+}
+
+@test "a share that cannot be had is refused with what to write instead" {
+  run -2 gpurota run --memory 1G --compute 100% -- true
+  [[ $output == *"from 1 to 95, such as 30%"* ]]
+  run -2 gpurota run --compute 30% -- true
+  [[ $output == *"add --memory 8G"* ]]
+  run -2 gpurota run --memory 1G --compute 30% --latency interactive -- true
+  [[ $output == *"leave out --latency interactive or --compute"* ]]
+  run -2 gpurota run --gpus 2 --memory 1G --compute 30% -- true
+  [[ $output == *"ask for one GPU"* ]]
+}
