@@ -59,8 +59,8 @@ class Gpu:
     name: str
     pci: str  # 00000000:01:00.0
     # available, held, in_use, unreserved_use, draining, error, split. available: no lease has it,
-    # except fillers that have not expired; held: idle, but kept for `held_for`; split: leases get
-    # its MIG instances instead
+    # except fillers that have not expired and parked leases; held: idle, but kept for `held_for`;
+    # split: leases get its MIG instances instead
     state: str
     memory_bytes: int  # size
     reserved_bytes: int  # promised to slices; all memory while a lease has the GPU exclusively
@@ -188,11 +188,13 @@ class Lease:
     # owner; for how long they have held back work, by the report of the program with the most;
     # programs that have ended do not count
     held_seconds: Optional[int] = None
-    # parking, parked, unparking. its processes are off its GPUs, or on the way there or back
+    # parking, parked, unparking, waiting. its processes are off its GPUs, or on the way there or
+    # back; waiting: parked, and brought back as soon as there is room
     parked: Optional[str] = None
     # owner; why it could not be parked, or brought back, the last time
     park_trouble: Optional[str] = None
     compute_percent: Optional[int] = None  # its share of its GPU's compute time; None: none
+    park_wait: Optional[Reason] = None  # parked is waiting: what its memory waits for
 
 
 @dataclass(frozen=True)

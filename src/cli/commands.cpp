@@ -95,22 +95,6 @@ int update(const Context& context, const UpdateOptions& options) {
   return code;
 }
 
-// gpurota park, and unpark.
-int park(const Context& context, const ParkOptions& options) {
-  // The driver moves 1.6 GiB in a second.
-  constexpr std::chrono::milliseconds kLongest = std::chrono::minutes(15);
-  auto connection = context.connect();
-  if (!connection) return failed(connection.error());
-  const std::string id = to_string(options.lease);
-  if (options.parks) {
-    const auto parked = connection->call(proto::Park{options.lease}, kLongest);
-    if (!parked) return failed(parked.error());
-    return done(context, fmt::format("{} is parked: 'gpurota unpark {}' brings it back", id, id));
-  }
-  const auto back = connection->call(proto::Unpark{options.lease}, kLongest);
-  return back ? done(context, id + " is back on its GPU") : failed(back.error());
-}
-
 int version(const Context& context, const VersionOptions& options) {
   std::string text = fmt::format("gpurota {}\n", proto::version());
   if (options.client_only) return shown(text);

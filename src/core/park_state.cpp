@@ -12,13 +12,15 @@ const char* to_string(ParkState state) {
       return "parked";
     case ParkState::kUnparking:
       return "unparking";
+    case ParkState::kWaiting:
+      return "waiting";
   }
   return "";
 }
 
 std::optional<ParkState> parse_park_state(std::string_view word) {
-  for (const ParkState each :
-       {ParkState::kNone, ParkState::kParking, ParkState::kParked, ParkState::kUnparking}) {
+  for (const ParkState each : {ParkState::kNone, ParkState::kParking, ParkState::kParked,
+                               ParkState::kUnparking, ParkState::kWaiting}) {
     if (word == to_string(each)) return each;
   }
   return std::nullopt;

@@ -7,8 +7,17 @@
 
 namespace gpurota {
 
-// kParking, kUnparking: on the way there and back.
-enum class ParkState { kNone, kParking, kParked, kUnparking };
+// kParking, kUnparking: on the way there and back. kWaiting: parked, and to be brought back as soon
+// as there is room for its memory.
+enum class ParkState { kNone, kParking, kParked, kUnparking, kWaiting };
+
+// Whether the processes are off their GPUs, and stay there until something else happens.
+constexpr bool is_off(ParkState state) {
+  return state == ParkState::kParked || state == ParkState::kWaiting;
+}
+// Whether the memory of the lease counts on its GPUs. The memory of a lease that waits counts, so
+// that no later request gets its room.
+constexpr bool counts_on_gpus(ParkState state) { return state != ParkState::kParked; }
 
 // "parking", …; empty for kNone: for the store and the protocol; stable.
 const char* to_string(ParkState state);

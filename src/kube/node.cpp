@@ -28,7 +28,7 @@ std::string ids_text(Resource resource, const std::set<Device>& devices) {
 
 // Adds the memory that will be free when the lease has ended.
 void add_memory_of(const proto::Lease& lease, std::vector<NodeGpu>& gpus) {
-  if (lease.share != proto::Share::kSlice) return;
+  if (lease.share != proto::Share::kSlice || lease.parked == proto::ParkState::kParked) return;
   for (const proto::LeaseGpu& share : lease.gpus) {
     for (NodeGpu& gpu : gpus) {
       if (gpu.uuid == share.uuid) gpu.free += share.limit_bytes.value_or(Bytes());

@@ -89,6 +89,7 @@ Maybe<const Holding> Residency::find(TenantId tenant, GpuSlot gpu) const {
 Bytes Residency::used(GpuSlot gpu) const {
   Bytes sum = gpus_[gpu.value].outsiders;
   for (const auto& [id, tenant] : tenants_) {
+    if (is_parked(tenant.lease)) continue;
     const Holding& h = tenant.gpus[gpu.value];
     sum += h.resident + h.coming + h.wired + h.beside + h.lingering;
   }
@@ -98,6 +99,7 @@ Bytes Residency::used(GpuSlot gpu) const {
 Bytes Residency::wired(GpuSlot gpu) const {
   Bytes sum = gpus_[gpu.value].outsiders;
   for (const auto& [id, tenant] : tenants_) {
+    if (is_parked(tenant.lease)) continue;
     const Holding& h = tenant.gpus[gpu.value];
     sum += h.wired + h.wired_unbacked + h.beside;
   }
@@ -122,8 +124,6 @@ Holding Residency::of_lease(LeaseId lease, GpuSlot gpu) const {
   }
   return sum;
 }
-
-bool Residency::shared(GpuSlot gpu) const { return by_lease(gpu).size() > 1; }
 
 std::map<LeaseId, Holding> Residency::by_lease(GpuSlot gpu) const {
   std::map<LeaseId, Holding> leases;

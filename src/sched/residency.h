@@ -1,8 +1,8 @@
 // The ledger behind turns: how much memory each lease has where. Pure.
 //
-// For each GPU, used = outsiders + resident + coming + wired + beside + lingering of all
-// tenants. ResidencyRules checks whether tenants may grow; HostNeeds computes the host memory that
-// evictions need. Used by Turns only.
+// For each GPU, used = outsiders + resident + coming + wired + beside + lingering of all tenants,
+// except tenants of parked leases. ResidencyRules checks whether tenants may grow; HostNeeds
+// computes the host memory that evictions need. Used by Turns only.
 #pragma once
 
 #include "base/maybe.h"
@@ -62,6 +62,11 @@ class Residency {
   void set_aside(LeaseId lease, bool aside) {
     aside ? void(aside_.insert(lease)) : void(aside_.erase(lease));
   }
+  // The processes of a parked lease have nothing on a GPU, not even what cannot be moved. The
+  // lease's memory stays in the books, and counts again when the lease is no longer parked.
+  void set_parked(LeaseId lease, bool parked) {
+    parked ? void(parked_.insert(lease)) : void(parked_.erase(lease));
+  }
 
   // Gives the tenant an empty holding on each GPU, also on GPUs that are added later.
   void add(TenantId tenant, LeaseId lease);
@@ -83,7 +88,6 @@ class Residency {
   const GpuUuid& uuid(GpuSlot gpu) const { return gpus_[gpu.value].uuid; }
   Bytes capacity(GpuSlot gpu) const { return gpus_[gpu.value].capacity; }
   Bytes used(GpuSlot gpu) const;
-  Bytes free(GpuSlot gpu) const { return capacity(gpu) - used(gpu); }
   // By how much the capacity is too small for all memory of the leases to be resident at once.
   Bytes deficit(GpuSlot gpu) const;
   Bytes wanted(GpuSlot gpu) const;  // for all to be resident at once
@@ -91,7 +95,6 @@ class Residency {
   // growth that is admitted but has no room yet counts, too.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
-  bool shared(GpuSlot gpu) const;                      // two leases or more have a tenant there
 
   // The holdings of all leases that have anything on one GPU.
   std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
@@ -109,6 +112,7 @@ class Residency {
   const std::map<TenantId, Tenant>& tenants() const { return tenants_; }
   std::optional<LeaseId> lease_of(TenantId tenant) const;
   bool is_aside(LeaseId lease) const { return aside_.contains(lease); }
+  bool is_parked(LeaseId lease) const { return parked_.contains(lease); }
 
  private:
   struct Gpu {
@@ -120,10 +124,14 @@ class Residency {
 
   std::vector<Gpu> gpus_;
   std::map<TenantId, Tenant> tenants_;
-  std::set<LeaseId> aside_;
+  std::set<LeaseId> aside_, parked_;
   std::map<LeaseId, Bytes> oversize_;
   Bytes host_budget_{UINT64_MAX};
   Bytes piece_ = mib(64);
 };
+
+inline Bytes free_on(const Residency& memory, GpuSlot gpu) {
+  return memory.capacity(gpu) - memory.used(gpu);
+}
 
 }  // namespace gpurota::sched

@@ -69,6 +69,7 @@ bool ResidencyRules::fits(LeaseId lease, GpuSlot gpu) const {
 Bytes ResidencyRules::told_wired(GpuSlot gpu) const {
   Bytes sum;
   for (const auto& [id, tenant] : memory_.tenants()) {
+    if (memory_.is_parked(tenant.lease)) continue;
     const Holding& h = tenant.gpus[gpu.value];
     sum += h.wired + h.wired_unbacked;
   }
@@ -107,10 +108,14 @@ bool ResidencyRules::host_could_hold(LeaseId lease) const {
 bool ResidencyRules::could_come_back(LeaseId lease) const {
   Residency after = memory_;
   after.set_aside(lease, false);
+  after.set_parked(lease, false);
   for (std::uint32_t i = 0; i < memory_.gpu_count(); ++i) {
     const GpuSlot gpu{i};
-    const bool there = !memory_.of_lease(lease, gpu).movable.is_zero();
+    const Holding own = memory_.of_lease(lease, gpu);
+    const bool there = !own.movable.is_zero();
     if (there && !ResidencyRules(after).fits(lease, gpu)) return false;
+    const Bytes wired = own.wired + own.wired_unbacked + own.beside;
+    if (memory_.is_parked(lease) && takes_from_others(lease, gpu, wired)) return false;
   }
   return host_has_room_for(after);
 }

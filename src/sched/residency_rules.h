@@ -28,8 +28,9 @@ class ResidencyRules {
   bool would_fit(GpuSlot gpu, Bytes capacity) const;
   // Whether host memory could hold all memory of the lease, beside what has to be kept for others.
   bool host_could_hold(LeaseId lease) const;
-  // Whether the lease would fit if it were no longer aside, and host memory could still hold all
-  // that could be evicted.
+  // Whether the lease would fit if it were neither aside nor parked, and host memory could still
+  // hold all that could be evicted. The memory of a parked lease that cannot be moved must not take
+  // room that others need.
   bool could_come_back(LeaseId lease) const;
 
  private:

@@ -96,7 +96,8 @@ void update_contention(TurnTable& table) {
   for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
     GpuState& gpu = table.gpus[i];
     const GpuSlot slot{i};
-    const bool forced = gpu.settings.mode == TurnsMode::kOn && table.memory.shared(slot);
+    const bool forced =
+        gpu.settings.mode == TurnsMode::kOn && table.memory.by_lease(slot).size() > 1;
     if (forced || !table.memory.deficit(slot).is_zero()) {
       gpu.fits_since.reset();
       if (!gpu.contended) begin_contention(table, slot);
@@ -401,7 +402,7 @@ void serve_growth(TurnTable& table, LeaseState& lease, TenantId id, GpuSlot gpu)
       ++it;
       continue;
     }
-    if (it->bytes > table.memory.free(gpu)) return;
+    if (it->bytes > free_on(table.memory, gpu)) return;
     (it->wired ? held.wired_unbacked : held.unbacked) -= it->bytes;
     (it->wired ? held.wired : held.resident) += it->bytes;
     table.actions.push_back(AnswerGrow{id, table.memory.uuid(gpu), it->seq, GrowAnswer::kGranted});
@@ -419,7 +420,7 @@ void give_room(TurnTable& table, LeaseState& lease, GpuSlot gpu) {
   for (TenantId id : lease.tenants) {
     if (!table.tenants.at(id).can_answer()) continue;
     Holding& held = table.memory.at(id, gpu);
-    const Bytes room = std::min(table.memory.free(gpu), held.missing());
+    const Bytes room = std::min(free_on(table.memory, gpu), held.missing());
     const bool all = room == held.missing();
     const bool usable = room >= table.settings.piece || (all && held.coming.is_zero());
     if (usable && !room.is_zero() && held.leaving.is_zero()) {

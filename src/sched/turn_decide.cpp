@@ -141,7 +141,7 @@ namespace {
 bool is_host_full(const TurnTable& table, const Holding& own, GpuSlot gpu) {
   const Bytes missing = own.missing();
   const Bytes needed = missing + own.unbacked + own.wired_unbacked;
-  const Bytes free = table.memory.free(gpu);
+  const Bytes free = free_on(table.memory, gpu);
   if (needed <= free) return false;
   if (!missing.is_zero() && free >= std::min(missing, table.settings.piece)) return false;
   for (const auto& [id, tenant] : table.tenants) {

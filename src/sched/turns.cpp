@@ -162,6 +162,7 @@ Actions Turns::remove_lease(LeaseId lease, TimePoint now) {
   for (TenantId tenant : tenants) apply(table_, RemoveTenant{tenant});
   table_.leases.erase(lease);
   table_.memory.set_aside(lease, false);
+  table_.memory.set_parked(lease, false);
   table_.memory.set_oversize(lease, {});
   settle(table_);
   return std::move(table_.actions);
@@ -180,6 +181,14 @@ Actions Turns::set_aside(LeaseId lease, bool aside, TimePoint now) {
   if (found == table_.leases.end()) return {};
   found->second.aside = aside;
   table_.memory.set_aside(lease, aside);
+  settle(table_);
+  return std::move(table_.actions);
+}
+
+Actions Turns::set_parked(LeaseId lease, bool parked, TimePoint now) {
+  begin(table_, now);
+  if (!table_.leases.contains(lease)) return {};
+  table_.memory.set_parked(lease, parked);
   settle(table_);
   return std::move(table_.actions);
 }

@@ -50,6 +50,8 @@ class Turns {
   // admitted as if it never came back. The caller first checks could_be_aside() or
   // could_come_back().
   Actions set_aside(LeaseId lease, bool aside, TimePoint now);
+  // The lease is parked, or no longer (Residency::set_parked). Call it for a lease that is aside.
+  Actions set_parked(LeaseId lease, bool parked, TimePoint now);
   // The memory that a program of the lease could be granted on this GPU now, by the same rules as a
   // growth.
   Bytes available(LeaseId lease, const GpuUuid& gpu) const;

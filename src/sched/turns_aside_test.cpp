@@ -211,6 +211,26 @@ TEST_F(AsideTest, ALeaseComesBackOnceItFitsBesideNewerOnes) {
   EXPECT_FALSE(turns.could_come_back(kFillerLease)) << "its GPU has become too small for it";
 }
 
+TEST_F(AsideTest, AParkedLeaseHasNothingOnItsGpuUntilItComesBack) {
+  add(kFillerLease, kFiller, gib(70));
+  aside(true);
+  EXPECT_EQ(turns.residency().used(GpuSlot{0}), mib(600));
+  take(turns.set_parked(kFillerLease, true, now));
+  EXPECT_EQ(turns.residency().used(GpuSlot{0}), Bytes());
+  EXPECT_EQ(turns.residency().wired(GpuSlot{0}), Bytes());
+  add(kOtherLease, kOther, gib(79), gib(80));
+  ASSERT_EQ(answers.back(), GrowAnswer::kGranted);
+  EXPECT_FALSE(turns.could_come_back(kFillerLease)) << "there is no room for its 600 MiB";
+  take(turns.handle(Shrink{kOther, kGpu, gib(1), {}, {}}, now));
+  ASSERT_TRUE(turns.could_come_back(kFillerLease));
+  take(turns.set_parked(kFillerLease, false, now));
+  EXPECT_EQ(turns.residency().used(GpuSlot{0}), gib(78) + mib(1200));
+  aside(false);
+  work(kFiller);
+  pass(seconds(100));
+  EXPECT_EQ(resident(), gib(70));
+}
+
 TEST_F(AsideTest, AMoveThatFailsIsTriedAgainAndLosesNothing) {
   add(kFillerLease, kFiller, gib(70));
   host_is_full = true;

@@ -317,7 +317,13 @@ Result<Command> park_command(const Raw& raw, const std::string& name) {
     return fail(Code::kInvalid, fmt::format("which lease? For instance: gpurota {} L7", name));
   }
   GPUROTA_ASSIGN_OR_RETURN(const LeaseHandle lease, lease_handle(raw.positional.front()));
-  return ParkOptions{lease, name == "park"};
+  ParkOptions park{lease, name == "park"};
+  if (raw.no_wait && raw.wait) {
+    return fail(Code::kInvalid, "--no-wait and --wait exclude each other: give one of them");
+  }
+  park.no_wait = raw.no_wait;
+  GPUROTA_ASSIGN_OR_RETURN(park.wait, time_of("--wait", raw.wait));
+  return park;
 }
 
 // The command for the parsed words in `raw`.

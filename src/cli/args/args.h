@@ -148,6 +148,9 @@ struct UpdateOptions {
 struct ParkOptions {
   LeaseHandle lease;
   bool parks = true;  // false: unpark
+  // Of unpark: how long to wait until the lease is back; empty: as long as it takes.
+  std::optional<std::chrono::seconds> wait{};
+  bool no_wait = false;
 };
 struct TurnsOptions {
   bool json = false;

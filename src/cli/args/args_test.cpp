@@ -437,6 +437,11 @@ TEST(ParkArguments, ParkAndUnparkTakeOneLease) {
   EXPECT_FALSE(options_of<ParkOptions>({"unpark", "7"}).parks);
   EXPECT_TRUE(says(refused({"park"}), "gpurota park L7"));
   EXPECT_FALSE(parse_arguments({"unpark", "L7", "L8"}));
+  EXPECT_TRUE(options_of<ParkOptions>({"unpark", "--no-wait", "L7"}).no_wait);
+  EXPECT_EQ(options_of<ParkOptions>({"unpark", "--wait", "2m", "L7"}).wait,
+            std::chrono::minutes(2));
+  EXPECT_TRUE(says(refused({"unpark", "--wait", "2m", "--no-wait", "L7"}), "exclude each other"));
+  EXPECT_FALSE(parse_arguments({"park", "--no-wait", "L7"}));
 }
 
 TEST(Help, FitsATerminalAndExplainsEveryCommand) {

@@ -158,6 +158,9 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
   if (lease.parked == proto::ParkState::kParked) {
     text += fmt::format("  is parked: its processes are in host memory until 'gpurota unpark {}'\n",
                         to_string(lease.lease_id));
+  } else if (lease.parked == proto::ParkState::kWaiting) {
+    text += "  is parked, and brought back as soon as there is room for it\n";
+    if (lease.park_wait) text += fmt::format("  {}\n", client::reason_text(*lease.park_wait, now));
   } else if (lease.parked) {
     text += "  its processes are on the way into host memory, or back to their GPU\n";
   }

@@ -223,6 +223,12 @@ TEST(Explain, SaysThatALeaseIsParkedOrWhyNot) {
   what.status.leases[0].parked = proto::ParkState::kParked;
   EXPECT_THAT(explain_text(what, {}, 1001, kNow),
               HasSubstr("is parked: its processes are in host memory until 'gpurota unpark L3'\n"));
+  what.status.leases[0].parked = proto::ParkState::kWaiting;
+  what.status.leases[0].park_wait = proto::Reason{.code = proto::ReasonCode::kLeasedOpenEnded,
+                                                  .text = "waits for GPU 0: bob's program (L4)"};
+  EXPECT_THAT(
+      explain_text(what, {}, 1001, kNow),
+      HasSubstr("as soon as there is room for it\n  waits for GPU 0: bob's program (L4)\n"));
   what.status.leases[0].parked = proto::ParkState::kUnparking;
   EXPECT_THAT(explain_text(what, {}, 1001, kNow), HasSubstr("or back to their GPU\n"));
 }

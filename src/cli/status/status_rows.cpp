@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/text/ps_doctor_text.h"
 #include "cli/text/time_text.h"
+#include "client/reason_text.h"
 #include "core/local_time.h"
 
 #include <fmt/format.h>
@@ -287,6 +288,7 @@ class Rows {
     if (is_above_soft_limit(share)) {
       parts.add("above its soft limit of " + to_string(*share.soft_limit_bytes, *share.used_bytes));
     }
+    if (lease.park_wait) parts.add(client::reason_text(*lease.park_wait, now_));
     const bool unused =
         !lease.parked && share.processes == 0 && share.used_bytes == Bytes() && out.is_zero();
     if (share.unused_since) {
@@ -424,10 +426,11 @@ std::string short_name(const std::string& name) {
   return name.starts_with(kVendor) ? name.substr(kVendor.size()) : name;
 }
 
-bool only_fillers(const proto::Gpu& gpu, const proto::Status::Reply& reply) {
+bool has_whole_room(const proto::Gpu& gpu, const proto::Status::Reply& reply) {
   return std::all_of(gpu.leases.begin(), gpu.leases.end(), [&](LeaseId id) {
     return std::any_of(reply.leases.begin(), reply.leases.end(), [&](const proto::Lease& lease) {
-      return lease.lease_id == id && is_filler(lease);
+      return lease.lease_id == id &&
+             (is_filler(lease) || lease.parked == proto::ParkState::kParked);
     });
   });
 }

@@ -21,7 +21,8 @@ std::vector<std::vector<Cell>> status_rows(const proto::Status::Reply& reply, Wa
 Cell state_cell(proto::GpuState state);
 // Without "NVIDIA", with which the driver begins every name.
 std::string short_name(const std::string& name);
-// Whether only fillers have the GPU: they leave as soon as somebody needs it.
-bool only_fillers(const proto::Gpu& gpu, const proto::Status::Reply& reply);
+// Whether anybody can have the GPU: its leases are fillers, which leave as soon as somebody needs
+// it, or parked.
+bool has_whole_room(const proto::Gpu& gpu, const proto::Status::Reply& reply);
 
 }  // namespace gpurota::cli

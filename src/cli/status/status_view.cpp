@@ -242,10 +242,10 @@ void apply_threshold(proto::Status::Reply& reply, Bytes threshold) {
         gpu.state == proto::GpuState::kInUse || gpu.state == proto::GpuState::kUnreservedUse;
     if (!judged) continue;
     const bool above = gpu.unreserved_bytes > threshold;
-    gpu.state = above                       ? proto::GpuState::kUnreservedUse
-                : !only_fillers(gpu, reply) ? proto::GpuState::kInUse
-                : gpu.held_for              ? proto::GpuState::kHeld
-                                            : proto::GpuState::kAvailable;
+    gpu.state = above                         ? proto::GpuState::kUnreservedUse
+                : !has_whole_room(gpu, reply) ? proto::GpuState::kInUse
+                : gpu.held_for                ? proto::GpuState::kHeld
+                                              : proto::GpuState::kAvailable;
     if (!above) {
       std::erase_if(reply.findings, [&](const proto::Finding& finding) {
         return finding.kind == proto::FindingKind::kUnreservedUse && finding.gpu_uuid == gpu.uuid;

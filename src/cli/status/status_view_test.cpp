@@ -188,6 +188,11 @@ TEST(StatusView, AParkedLeaseIsShownAsParkedAndNotAsUnused) {
   const auto lines = lines_of(status_text(reply, {}, kNow));
   EXPECT_THAT(lines[1], HasSubstr("  0 parked  alice"));
   EXPECT_THAT(lines[1], Not(HasSubstr("unused")));
+  reply.leases[0].parked = proto::ParkState::kWaiting;
+  reply.leases[0].park_wait = proto::Reason{.code = proto::ReasonCode::kLeasedOpenEnded,
+                                            .text = "waits for GPU 0: bob's program (L4)"};
+  EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[1],
+              HasSubstr("waits for GPU 0: bob's program (L4)"));
 }
 
 TEST(StatusView, AGpuThatDrainsOrFailsSaysWhyInARowOfItsOwn) {

@@ -30,8 +30,8 @@ std::size_t width_of(const Columns& columns) {
 }
 
 // The memory of a GPU that is in use or promised, by the kind of lease that has it. `promised`: the
-// unused part of the limits of leases, except for swap leases and fillers. `foreign`: used without
-// a lease.
+// unused part of the limits of leases, except for swap leases, parked leases and fillers.
+// `foreign`: used without a lease.
 struct Use {
   Bytes sliced, promised, turns, fillers, foreign;
 };
@@ -41,7 +41,7 @@ Use use_of(const proto::Gpu& gpu, const Answers& answers) {
   use.foreign = gpu.unreserved_bytes;
   for (const proto::Lease& lease : answers.status.leases) {
     for (const proto::LeaseGpu& share : lease.gpus) {
-      if (share.uuid != gpu.uuid) continue;
+      if (share.uuid != gpu.uuid || lease.parked == proto::ParkState::kParked) continue;
       const Bytes limit = share.limit_bytes.value_or(gpu.memory_bytes);
       const Bytes used = share.used_bytes.value_or(Bytes());
       if (lease.kind == proto::LeaseKind::kFiller) {

@@ -466,6 +466,9 @@ Outcome LeaseMethods::park_or_back(const Caller& caller, LeaseId lease, bool par
   const Author by{caller.uid};
   const auto begun = parks ? parts_.parker.park(lease, by) : parts_.parker.unpark(lease, by);
   if (!begun) return refused(begun.error());
+  if (!parks && (*entry)->lease.park == ParkState::kWaiting) {
+    return replied<Method>({parts_.views.lease(**entry, caller.uid)});
+  }
   park_calls_.insert(call);
   return parts_.parker.is_under_way(lease) ? later : park_or_back<Method>(caller, lease, parks);
 }

@@ -6,6 +6,7 @@
 #include "daemon/control/series_answer.h"
 #include "daemon/control/wire_reason.h"
 #include "daemon/gpus/gpu_classes.h"
+#include "daemon/gpus/parked_room.h"
 #include "daemon/leases/bookings.h"
 #include "daemon/tenants/park_keeper.h"
 #include "daemon/tenants/turn_keeper.h"
@@ -158,6 +159,9 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   if (entry.lease.park != ParkState::kNone) {
     lease.parked = proto::enum_of<proto::ParkState>(to_string(entry.lease.park));
   }
+  if (const Reason* const why = parts_.parker.wishes().waits_for(entry.lease.id)) {
+    lease.park_wait = wire_reason(*why);
+  }
   lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
   lease.state = entry.cause                                 ? proto::LeaseState::kEnding
                 : entry.lease.state == LeaseState::kExpired ? proto::LeaseState::kExpired
@@ -209,8 +213,8 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   bool taken = false;
   for (const auto& [id, lease] : parts_.tables.leases) {
     const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
-    if (!share) continue;
-    gpu.leases.push_back(id);
+    if (share) gpu.leases.push_back(id);
+    if (!share || !counts_on(lease.lease, entry.info)) continue;
     if (!share->swap) gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
     taken |= lease.lease.kind != LeaseKind::kFiller || lease.lease.state == LeaseState::kExpired;
   }
@@ -531,7 +535,7 @@ proto::ListProcesses::Reply Views::processes(uid_t viewer, std::optional<LeaseId
     }
   }
   for (const auto& [id, entry] : parts_.tables.leases) {
-    if (entry.lease.park == ParkState::kParked && (!lease || *lease == id)) {
+    if (is_off(entry.lease.park) && (!lease || *lease == id)) {
       add_parked(entry, viewer, reply);
     }
   }

@@ -20,7 +20,7 @@ std::vector<LeaseId> too_large_beside_slices(const GpuUuid& uuid, const AsideLea
     if (!share || !share->limit || entry.lease.kind == LeaseKind::kFiller) continue;
     if (share->swap) {
       swap_leases.emplace_back(id, *share->limit);
-    } else {
+    } else if (!is_off(entry.lease.park)) {
       slices += *share->limit;
     }
   }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace gpurota::daemon {
@@ -103,6 +104,16 @@ lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookin
   request.placement = entry.asked.placement;
   if (!keeps_on(parts.config)) request.lasts = entry.ends() - from;
   return request;
+}
+
+// Leases that wait to be brought back to their GPUs. A booking comes first: it was accepted while
+// these leases were parked, or beside them.
+std::set<LeaseId> waiting_leases(const LeaseTables& tables) {
+  std::set<LeaseId> waiting;
+  for (const auto& [id, entry] : tables.leases) {
+    if (entry.lease.park == ParkState::kWaiting) waiting.insert(id);
+  }
+  return waiting;
 }
 
 GpuRooms::Machine lasting_machine(const LeaseTables& tables, const Bookings::Parts& parts) {
@@ -197,8 +208,11 @@ Result<void> Bookings::restore() {
 Result<std::vector<GpuUuid>> Bookings::place(const BookingEntry& entry,
                                              const std::vector<lease::Booked>& others,
                                              const std::vector<lease::Request>& first) const {
-  const auto rooms = parts_.rooms.list();
-  const auto leases = lasting_occupants(tables_, parts_);
+  // Only a new booking has no number yet.
+  const auto without = entry.id == RequestId() ? std::set<LeaseId>() : waiting_leases(tables_);
+  const auto rooms = parts_.rooms.machine_without(without).rooms;
+  auto leases = lasting_occupants(tables_, parts_);
+  std::erase_if(leases, [&](const lease::Occupant& each) { return without.contains(each.id); });
   const auto gpus =
       lease::book({first, rooms, leases, parts_.rooms.topology(), others},
                   request_of(entry, entry.begins, parts_), entry.begins, parts_.wall_clock());
@@ -402,11 +416,13 @@ void Bookings::warn(RequestId id) {
 bool Bookings::begins_when_used(const BookingEntry& entry,
                                 const std::vector<lease::Booked>& others) const {
   const std::vector<lease::Request> nobody;
-  const auto rooms = parts_.rooms.list();
+  const auto without = waiting_leases(tables_);
+  const auto rooms = parts_.rooms.machine_without(without).rooms;
   auto leases = lasting_occupants(tables_, parts_);
   const lease::Booked booked = parts_.rooms.booked_of(entry);
-  std::erase_if(leases,
-                [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
+  std::erase_if(leases, [&](const lease::Occupant& each) {
+    return without.contains(each.id) || lease::leaves_for(each, booked);
+  });
   lease::Request wanted = request_of(entry, entry.begins, parts_);
   wanted.placement.gpus = entry.kept;
   wanted.placement.wishes = {};
@@ -419,8 +435,10 @@ void Bookings::begin(RequestId id) {
   const BookingEntry entry = *tables_.find_booking(id);
   const WallTime now = parts_.wall_clock();
   const std::vector<lease::Request> nobody;
-  const auto rooms = parts_.rooms.list();
-  const auto leases = occupants(tables_, parts_, entry);
+  const auto without = waiting_leases(tables_);
+  const auto rooms = parts_.rooms.machine_without(without).rooms;
+  auto leases = occupants(tables_, parts_, entry);
+  std::erase_if(leases, [&](const lease::Occupant& each) { return without.contains(each.id); });
   const auto others = parts_.rooms.booked(id);
   const lease::Beginning beginning =
       lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others},

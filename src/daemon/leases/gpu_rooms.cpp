@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "daemon/gpus/gpu_settings.h"
+#include "daemon/gpus/parked_room.h"
 #include "daemon/leases/lease_tables.h"
 
 #include <fmt/format.h>
@@ -25,14 +26,12 @@ Bytes context_cost(const lease::GrantBook& grants, const GpuTable& gpus, const G
   return least;
 }
 
-// Whether the lease has no stated end, and the site lets such leases continue until a booking is
-// used.
+}  // namespace
+
 bool leaves_for_bookings(const Lease& lease, const config::Config& config) {
   return !lease.ends && lease.kind != LeaseKind::kFiller && lease.kind != LeaseKind::kReservation &&
          config::unbooked_for(config.bookings).has_value();
 }
-
-}  // namespace
 
 std::vector<lease::GpuRoom> GpuRooms::list() const {
   return list([](LeaseId) { return true; }, true);
@@ -43,8 +42,15 @@ std::vector<lease::GpuRoom> GpuRooms::list_with(const std::vector<LeaseId>& only
               false);
 }
 
-std::vector<lease::GpuRoom> GpuRooms::list(const std::function<bool(LeaseId)>& counts,
-                                           bool others) const {
+GpuRooms::Machine GpuRooms::machine_without(const std::set<LeaseId>& leases) const {
+  Machine machine{list([&](LeaseId id) { return !leases.contains(id); }, true), occupants(),
+                  booked(), topology_};
+  std::erase_if(machine.leases,
+                [&](const lease::Occupant& each) { return leases.contains(each.id); });
+  return machine;
+}
+
+std::vector<lease::GpuRoom> GpuRooms::list(const Counts& counts, bool others) const {
   std::vector<lease::GpuRoom> rooms;
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     lease::GpuRoom room;
@@ -54,7 +60,7 @@ std::vector<lease::GpuRoom> GpuRooms::list(const std::function<bool(LeaseId)>& c
     room.capacity = settings.capacity;
     room.swap_capacity = settings.turn_capacity;
     room.context_cost = context_cost(parts_.grants, parts_.gpus, gpu.info);
-    if (others) add_use(room);
+    if (others) add_use(room, counts);
     if (others && gpu.info.unified)
       room.machine_use = gpu.machine_use + promised_elsewhere(gpu.info);
     room.idle_since = state.idle_since;
@@ -63,7 +69,8 @@ std::vector<lease::GpuRoom> GpuRooms::list(const std::function<bool(LeaseId)>& c
     room.error = gpu.sample.error;
     for (const auto& [id, entry] : parts_.tables.leases) {
       const LeaseGpu* const share = entry.lease.find_gpu(gpu.info.uuid);
-      if (share && counts(id)) add_lease(room, entry, *share);
+      if (!share || !counts(id)) continue;
+      if (counts_on(entry.lease, gpu.info)) add_lease(room, entry, *share);
     }
     rooms.push_back(std::move(room));
   }
@@ -115,8 +122,8 @@ std::vector<lease::Booked> GpuRooms::booked(std::optional<RequestId> without) co
 }
 
 // Adds the memory of leases that take turns there, and of programs without a lease.
-void GpuRooms::add_use(lease::GpuRoom& room) const {
-  const TurnNeeds::Need need = parts_.turns.need(room.info.uuid);
+void GpuRooms::add_use(lease::GpuRoom& room, const Counts& counts) const {
+  const TurnNeeds::Need need = parts_.turns.need(room.info.uuid, counts);
   room.swap_needed = need.most;
   room.swap_wired = need.wired;
   const GpuStates::Unreserved& unreserved = parts_.states.unreserved(room.info.uuid);
@@ -166,6 +173,15 @@ void GpuRooms::add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const {
                               to_string(entry.lease.id), out ? " in host memory" : "");
 }
 
+std::vector<LeaseGpu> GpuRooms::shares_of(const Lease& lease) const {
+  std::vector<LeaseGpu> shares = lease.gpus;
+  std::erase_if(shares, [&](const LeaseGpu& share) {
+    const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
+    return gpu ? !counts_on(lease, gpu->info) : !counts_on_gpus(lease.park);
+  });
+  return shares;
+}
+
 std::vector<lease::Occupant> GpuRooms::occupants() const {
   const bool keeps = parts_.config.expired_reservation == config::Expired::kKeep;
   std::vector<lease::Occupant> occupants;
@@ -174,7 +190,8 @@ std::vector<lease::Occupant> GpuRooms::occupants() const {
     occupant.id = id;
     occupant.kind = entry.lease.kind;
     occupant.user = parts_.processes.user_name(entry.lease.uid);
-    occupant.gpus = entry.lease.gpus;
+    occupant.gpus = shares_of(entry.lease);
+    if (occupant.gpus.empty()) continue;
     occupant.expired = entry.lease.state == LeaseState::kExpired && keeps;
     if (!occupant.expired) occupant.ends = entry.lease.ends;
     occupant.ending = entry.cause.has_value();

@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ class TurnNeeds {
     Bytes wired;  // the leases' memory that cannot be moved
   };
   virtual ~TurnNeeds() = default;
-  virtual Need need(const GpuUuid& gpu) const = 0;
+  // `counts`: whether a lease is among them; parked leases never are.
+  virtual Need need(const GpuUuid& gpu, const std::function<bool(LeaseId)>& counts) const = 0;
 };
 
 // The memory that a lease keeps on its GPUs when it is moved to host memory: the most on any of
@@ -40,6 +42,10 @@ struct LeaseStay {
   Bytes stays;
   bool moved_out = false;
 };
+
+// Whether the lease has no stated end, and the site lets such leases continue until a booking is
+// used.
+bool leaves_for_bookings(const Lease& lease, const config::Config& config);
 
 class GpuRooms {
  public:
@@ -74,6 +80,8 @@ class GpuRooms {
     }
   };
   Machine machine() const { return {list(), occupants(), booked(), topology_}; }
+  // As if these leases were not on their GPUs.
+  Machine machine_without(const std::set<LeaseId>& leases) const;
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> list() const;
   // Like list(), as if all leases but `only`, and all programs without a lease, had ended.
@@ -88,12 +96,15 @@ class GpuRooms {
  private:
   // The rooms with the leases for which `counts` is true; `others`: also with what else uses the
   // GPUs.
-  std::vector<lease::GpuRoom> list(const std::function<bool(LeaseId)>& counts, bool others) const;
+  using Counts = std::function<bool(LeaseId)>;
+  std::vector<lease::GpuRoom> list(const Counts& counts, bool others) const;
   // The part of the machine's memory that is promised to leases on other GPUs with unified memory.
   Bytes promised_elsewhere(const GpuInfo& gpu) const;
-  void add_use(lease::GpuRoom& room) const;
+  void add_use(lease::GpuRoom& room, const Counts& counts) const;
   void add_lease(lease::GpuRoom& room, const LeaseEntry& entry, const LeaseGpu& share) const;
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
+  // The shares of the lease that count on their GPUs.
+  std::vector<LeaseGpu> shares_of(const Lease& lease) const;
 
   Parts parts_;
   Topology topology_;

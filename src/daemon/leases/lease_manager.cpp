@@ -152,7 +152,9 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   entry.kubelet_container = stored.kubelet_container;
   if (same_boot) entry.containers = stored.containers;
   if (same_boot) entry.parked = stored.parked;
-  if (entry.parked.empty()) entry.lease.park = ParkState::kNone;
+  // The room of a parked lease may be another lease's.
+  if (!same_boot && is_off(entry.lease.park)) entry.lease.park = ParkState::kWaiting;
+  if (entry.parked.empty() && !is_off(entry.lease.park)) entry.lease.park = ParkState::kNone;
   const auto id_of = [](const std::optional<TrackedProcess>& process) {
     return process ? std::optional(process->id) : std::nullopt;
   };

@@ -77,6 +77,11 @@ Result<void> LeaseUpdates::change_gpus(const UpdateRequest& request, Lease& leas
                 to_string(lease.id) +
                     " is oversize: its limit cannot change, since host memory is reserved for it");
   }
+  if (request.memory && is_off(lease.park)) {
+    return fail(Code::kInvalid, fmt::format("{0} is parked: its limit can change when it is back "
+                                            "on its GPU ('gpurota unpark {0}')",
+                                            to_string(lease.id)));
+  }
   if (request.soft_limit) GPUROTA_TRY(check_soft_limit(parts_.config.soft_limit, lease.swap()));
   const std::vector<lease::GpuRoom> now = parts_.rooms.list();
   for (LeaseGpu& gpu : lease.gpus) {

@@ -22,7 +22,7 @@ struct NoSamples final : Samples {
 };
 
 struct NoTurns final : TurnNeeds {
-  Need need(const GpuUuid&) const override { return {}; }
+  Need need(const GpuUuid&, const std::function<bool(LeaseId)>&) const override { return {}; }
 };
 
 struct NoShares final : FairShares {

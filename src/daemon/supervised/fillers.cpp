@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/gpus/parked_room.h"
 #include "daemon/supervised/filler_adoption.h"
 #include "jobs/log_ring.h"
 #include "jobs/supervision.h"
@@ -78,7 +79,8 @@ filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
   const auto spot = table_.spots.find(gpu);
   for (const auto& [id, lease] : table_.parts.tables.leases) {
     const bool own = spot != table_.spots.end() && spot->second.lease == id;
-    if (!own && lease.lease.find_gpu(gpu)) sight.leased = true;
+    if (own || !entry || !lease.lease.find_gpu(gpu)) continue;
+    if (counts_on(lease.lease, entry->info)) sight.leased = true;
   }
   return sight;
 }

@@ -13,6 +13,24 @@ namespace {
 constexpr Duration kParkPause = std::chrono::milliseconds(20);
 // Of leases that are brought back, only deaths of processes are looked for.
 constexpr Duration kDeathPause = std::chrono::seconds(1);
+const Tenant* find_tenant(const TenantTable& tenants, LeaseId lease, pid_t pid) {
+  for (const auto& [id, tenant] : tenants.of_lease(lease)) {
+    if (tenant->process.pid() == pid && !tenant->dead && tenant->event) return tenant;
+  }
+  return nullptr;
+}
+
+// Whether nothing more has to move before the memory that turns count on the lease's GPUs fits
+// there.
+bool has_moved_for(const Lease& lease, const sched::Turns& turns, TimePoint now) {
+  if (turns.on_hold(now)) return false;
+  const sched::Residency& memory = turns.residency();
+  return std::all_of(lease.gpus.begin(), lease.gpus.end(), [&](const LeaseGpu& share) {
+    const auto slot = memory.slot_of(share.uuid);
+    return !slot || memory.used(*slot) <= memory.capacity(*slot);
+  });
+}
+
 constexpr const char* kRestarted = "gpurotad was restarted in the middle";
 
 std::string obstacle_text(std::uint32_t obstacles) {
@@ -45,16 +63,9 @@ std::vector<ports::ProcessId> ParkKeeper::living(const LeaseEntry& entry) const 
   return processes;
 }
 
-const Tenant* ParkKeeper::tenant_of(LeaseId lease, pid_t pid) const {
-  for (const auto& [id, tenant] : parts_.tenants.of_lease(lease)) {
-    if (tenant->process.pid() == pid && !tenant->dead && tenant->event) return tenant;
-  }
-  return nullptr;
-}
-
 // A tenant whose socket is full gets the order on its next connection.
 void ParkKeeper::order(LeaseId lease, pid_t pid, std::uint32_t order, std::uint32_t seq) {
-  const Tenant* const tenant = tenant_of(lease, pid);
+  const Tenant* const tenant = find_tenant(parts_.tenants, lease, pid);
   if (!tenant || !tenant->has_parking) return;
   auto message = make_message<gpurota_msg_park>(GPUROTA_MSG_PARK, seq);
   message.order = order;
@@ -105,6 +116,7 @@ Result<void> ParkKeeper::park(LeaseId lease, const Author& by) {
   const LeaseEntry* const entry = parts_.tables.find(lease);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(lease) + " has ended");
   const ParkState state = entry->lease.park;
+  if (state == ParkState::kWaiting) return stay_parked(*entry, by);
   if (state != ParkState::kNone) {
     return fail(Code::kLimit, fmt::format("{} is {} already", to_string(lease), to_string(state)));
   }
@@ -296,27 +308,126 @@ Result<void> ParkKeeper::unpark(LeaseId lease, const Author& by) {
   if (entry->lease.park == ParkState::kNone || is_under_way(lease)) {
     return fail(Code::kLimit, to_string(lease) + " is not parked");
   }
+  if (entry->lease.park == ParkState::kWaiting) return {};
   if (!parts_.runner || parts_.program.file.empty()) {
     return fail(Code::kUnavailable, "gpurota-park is not installed beside gpurotad");
-  }
-  if (entry->lease.swap() && !parts_.turns.turns().could_come_back(lease)) {
-    return fail(Code::kLimit,
-                fmt::format("{} does not fit on its GPUs beside the leases that came meanwhile: "
-                            "wait until one of them has ended",
-                            to_string(lease)));
   }
   for (const ports::ProcessId& process : living(*entry)) {
     if (!parts_.processes.is_stopped(process.pid)) continue;
     return fail(Code::kUnavailable,
                 fmt::format("process {} is stopped or frozen: let it continue first", process.pid));
   }
-  GPUROTA_TRY(check_rate(*entry, false));
-  GPUROTA_TRY(parts_.leases.set_park(lease, ParkState::kUnparking, entry->parked));
+  return ask_back(*entry, by);
+}
+
+Result<void> ParkKeeper::ask_back(const LeaseEntry& entry, const Author& by) {
+  const LeaseId lease = entry.lease.id;
+  wishes_.add(lease, by);
+  if (wishes_.has_room(lease)) {
+    wishes_.remove(lease);
+    return bring_back(entry, by);
+  }
+  troubles_.erase(lease);
+  if (auto stored = parts_.leases.set_park(lease, ParkState::kWaiting, entry.parked); !stored) {
+    wishes_.remove(lease);
+    return stored;
+  }
+  if (!parts_.tables.find(lease)) return fail(Code::kGone, to_string(lease) + " has ended");
+  record(lease, proto::EventType::kLeaseUpdated,
+         to_string(lease) + " waits for room to be brought back", by);
+  return {};
+}
+
+Result<void> ParkKeeper::stay_parked(const LeaseEntry& entry, const Author& by) {
+  const LeaseId lease = entry.lease.id;
+  if (living(entry).empty()) {
+    return fail(Code::kUnavailable,
+                "the processes of " + to_string(lease) + " have ended: there is nothing to park");
+  }
+  GPUROTA_TRY(parts_.leases.set_park(lease, ParkState::kParked, entry.parked));
+  wishes_.remove(lease);
+  if (!parts_.tables.find(lease)) return fail(Code::kGone, to_string(lease) + " has ended");
+  record(lease, proto::EventType::kLeaseUpdated,
+         to_string(lease) + " stays parked, and waits for room no longer", by);
+  return {};
+}
+
+Result<void> ParkKeeper::bring_back(const LeaseEntry& entry, const Author& by) {
+  const LeaseId lease = entry.lease.id;
+  if (living(entry).empty()) return end_without_processes(lease, by);
+  GPUROTA_TRY(check_rate(entry, false));
+  GPUROTA_TRY(parts_.leases.set_park(lease, ParkState::kUnparking, entry.parked));
+  wishes_.remove(lease);
   if (!parts_.tables.find(lease)) return fail(Code::kGone, to_string(lease) + " has ended");
   troubles_.erase(lease);
-  (void)begin(lease, false, by);
-  close(lease);
+  begin(lease, false, by).step = Work::Step::kRoom;
+  wait_for_room(lease);
   return {};
+}
+
+Result<void> ParkKeeper::end_without_processes(LeaseId lease, const Author& by) {
+  GPUROTA_TRY(parts_.leases.set_park(lease, ParkState::kNone, {}));
+  wishes_.remove(lease);
+  const LeaseEntry* const entry = parts_.tables.find(lease);
+  if (!entry || entry->cause) return {};
+  troubles_.erase(lease);
+  if (entry->lease.swap()) parts_.set_aside(lease, false);
+  record(lease, proto::EventType::kLeaseUnparked,
+         to_string(lease) + " is no longer parked: its processes have ended", by);
+  return {};
+}
+
+// Leases that take turns have first to move the memory that this lease has room for.
+void ParkKeeper::wait_for_room(LeaseId lease) {
+  const auto at = works_.find(lease);
+  const LeaseEntry* const entry = parts_.tables.find(lease);
+  if (at == works_.end() || !entry || at->second.step != Work::Step::kRoom) return;
+  if (has_moved_for(entry->lease, parts_.turns.turns(), parts_.loop.now())) return close(lease);
+  if (parts_.loop.now() >= at->second.begun + kEvictPatience) {
+    return on_not_back(
+        lease, {false,
+                fmt::format("the memory of other leases did not move to host memory within {} s",
+                            std::chrono::ceil<std::chrono::seconds>(kEvictPatience).count()),
+                {},
+                0,
+                false});
+  }
+  at->second.timer =
+      parts_.loop.add_timer(parts_.loop.now() + kParkPause, ports::Urgency::kSchedule,
+                            [this, lease] { wait_for_room(lease); });
+}
+
+void ParkKeeper::review_after(Duration wait) {
+  review_timer_ = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule,
+                                        [this] { review(); });
+}
+
+void ParkKeeper::review() {
+  const auto this_timer = std::move(review_timer_);
+  std::vector<LeaseId> parked;
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    if (entry.lease.park == ParkState::kParked && !entry.cause) parked.push_back(id);
+  }
+  for (const LeaseId id : parked) {
+    const LeaseEntry* const entry = parts_.tables.find(id);
+    if (!entry || entry->cause || is_under_way(id) || !living(*entry).empty()) continue;
+    // An error is tried again by the next review.
+    (void)ask_back(*entry, {entry->lease.uid});
+  }
+  review_wishes();
+  if (!review_timer_ && !(parked.empty() && wishes_.empty())) review_after(kReviewPause);
+}
+
+void ParkKeeper::review_wishes() {
+  const std::uint64_t before = wishes_.changes();
+  for (const LeaseId id : wishes_.leases()) {
+    const LeaseEntry* const entry = parts_.tables.find(id);
+    const auto by = wishes_.author(id);
+    if (!by || !entry || entry->cause || !wishes_.has_room(id)) continue;
+    // Too many leases may be on their way, or the store may be full: the next review tries again.
+    (void)bring_back(*entry, *by);
+  }
+  if (wishes_.changes() != before) parts_.on_change();
 }
 
 // `trouble` is a copy, because the work that it may come from is erased.
@@ -370,8 +481,10 @@ void ParkKeeper::restore() {
   for (const auto& [id, entry] : parts_.tables.leases) {
     if (entry.lease.park == ParkState::kNone || entry.cause) continue;
     if (entry.lease.swap()) parts_.set_aside(id, true);
-    if (entry.lease.park != ParkState::kParked) unfinished.push_back(id);
+    if (entry.lease.park == ParkState::kWaiting) wishes_.add(id, {entry.lease.uid});
+    if (!is_off(entry.lease.park)) unfinished.push_back(id);
   }
+  review_after(kReviewPause);
   for (const LeaseId id : unfinished) {
     const LeaseEntry* const entry = parts_.tables.find(id);
     Work& work = begin(id, false, {entry->lease.uid});
@@ -381,8 +494,11 @@ void ParkKeeper::restore() {
 }
 
 void ParkKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
+  // Another lease may wait for what this one gives back.
+  if (!wishes_.empty() || is_off(entry.lease.park)) review_after(Duration(0));
   if (!gone && !entry.cause) return;
   troubles_.erase(entry.lease.id);
+  wishes_.remove(entry.lease.id);
   if (works_.erase(entry.lease.id) > 0) parts_.on_change();
 }
 
@@ -398,7 +514,7 @@ void ParkKeeper::on_connected(const Tenant& tenant) {
   const bool concerned = std::find(entry->parked.begin(), entry->parked.end(), tenant.process.id) !=
                          entry->parked.end();
   if (!concerned) return order(tenant.lease, pid, GPUROTA_PARK_RUN, 0);
-  if (entry->lease.park == ParkState::kParked) {
+  if (is_off(entry->lease.park)) {
     order(tenant.lease, pid, GPUROTA_PARK_PARKED, 0);
   }
 }

@@ -56,9 +56,19 @@ std::uint32_t TenantAdmission::admit(const TenantSession& session, const gpurota
 
 // A tenant that connects again does not count as another one.
 Result<TenantPlace> TenantAdmission::place_for(const TenantSession& session,
-                                               const gpurota_msg_hello& hello, const Lease& lease) {
+                                               const gpurota_msg_hello& hello,
+                                               const LeaseEntry& entry) {
+  const Lease& lease = entry.lease;
   const ports::ProcessId& process = session.peer.process;
   const auto back = [&] { return comes_back(lease, hello, process); };
+  // Others may have the room of the lease.
+  const bool is_new =
+      std::find(entry.parked.begin(), entry.parked.end(), process) == entry.parked.end();
+  if (lease.park != ParkState::kNone && is_new && !back()) {
+    return fail(Code::kLimit, fmt::format("{0} is parked, or on its way back: start the program "
+                                          "after 'gpurota unpark {0}'",
+                                          to_string(lease.id)));
+  }
   if (crowded(lease.id, process) && !back()) {
     return fail(Code::kLimit, fmt::format("the lease has {} already, as many as the site allows "
                                           "(max_tenants_per_lease)",

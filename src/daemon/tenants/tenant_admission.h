@@ -25,9 +25,10 @@ class TenantAdmission {
   // Which lease the connection may be in: GPUROTA_OK and `entry`, or the code of a refusal.
   std::uint32_t admit(const TenantSession& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
-  // The budgets that the tenant takes. kLimit: the lease or its user has the most tenants allowed.
+  // The budgets that the tenant takes. kLimit: the lease or its user has the most tenants allowed,
+  // or the lease is parked.
   Result<TenantPlace> place_for(const TenantSession& session, const gpurota_msg_hello& hello,
-                                const Lease& lease);
+                                const LeaseEntry& entry);
 
  private:
   bool comes_back(const Lease& lease, const gpurota_msg_hello& hello,

@@ -132,7 +132,7 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
       status != GPUROTA_OK) {
     return refuse(session, seq, status);
   }
-  auto place = admission_.place_for(session, message, entry->lease);
+  auto place = admission_.place_for(session, message, *entry);
   auto added = place ? add_tenant(session, message, *entry, std::move(*place))
                      : tl::unexpected(std::move(place).error());
   if (!added && added.error().code == Code::kLimit) {

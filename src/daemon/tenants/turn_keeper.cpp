@@ -37,6 +37,15 @@ sched::TurnsMode mode_of(config::Turns::Mode mode) {
   return sched::TurnsMode::kAuto;
 }
 
+// A GPU that uses the machine's memory has no more room when its leases are parked.
+bool is_parked(const Lease& lease, const GpuTable& gpus) {
+  return is_off(lease.park) &&
+         std::none_of(lease.gpus.begin(), lease.gpus.end(), [&](const LeaseGpu& share) {
+           const GpuEntry* const gpu = gpus.find(share.uuid);
+           return gpu && gpu->info.unified;
+         });
+}
+
 }  // namespace
 
 Bytes TurnKeeper::host_budget() const {
@@ -81,7 +90,9 @@ Bytes TurnKeeper::slices(const GpuUuid& gpu) const {
   Bytes sum;
   for (const auto& [id, entry] : parts_.tables.leases) {
     const LeaseGpu* share = entry.lease.find_gpu(gpu);
-    if (share && !share->swap) sum += share->limit.value_or(Bytes());
+    // A slice that waits for room does not shrink turns before there is room.
+    if (share && !share->swap && !is_parked(entry.lease, parts_.gpus))
+      sum += share->limit.value_or(Bytes());
   }
   return sum;
 }
@@ -126,7 +137,7 @@ void TurnKeeper::refresh() {
 
 Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) const {
   const Bytes promised = slices(gpu.uuid);
-  const Bytes needed = need(gpu.uuid).most;
+  const Bytes needed = need(gpu.uuid, [](LeaseId) { return true; }).most;
   const GpuSettings before = settings_of(gpu, parts_.config, parts_.states.of(gpu.uuid));
   // A setting that does not lower the capacity is not refused here, even if the leases do not fit.
   if (settings.capacity < before.capacity && promised + needed > settings.capacity) {
@@ -176,6 +187,7 @@ void TurnKeeper::restore(TimePoint until) {
   for (const auto& [id, entry] : parts_.tables.leases) {
     if (!entry.lease.swap()) continue;
     turns_.add_lease(terms_of(entry.lease));
+    take(turns_.set_parked(id, is_parked(entry.lease, parts_.gpus), parts_.loop.now()));
     restored_.insert(id);
   }
   if (!restored_.empty()) turns_.hold_until(until);
@@ -196,7 +208,7 @@ void TurnKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
     } else {
       turns_.add_lease(terms_of(lease));
     }
-    return feed(sched::Tick{});
+    return take(turns_.set_parked(lease.id, is_parked(lease, parts_.gpus), parts_.loop.now()));
   }
   restored_.erase(lease.id);
   std::erase_if(told_, [&](const auto& told) { return std::get<LeaseId>(told.first) == lease.id; });
@@ -385,15 +397,20 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
       [this, lease = trouble.lease, why] { parts_.leases.end(lease, EndCause::kReleased, why); });
 }
 
-TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
+// The memory of a lease that waits for room is in no sum of the scheduler, and is added here.
+TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu,
+                                  const std::function<bool(LeaseId)>& counts) const {
   const sched::Residency& memory = turns_.residency();
   const auto slot = memory.slot_of(gpu);
   if (!slot) return {};
-  Bytes most, of_fillers;
+  Bytes most, of_fillers, of_waiting;
   bool any = false;
   for (const auto& [id, entry] : parts_.tables.leases) {
     if (!entry.lease.swap() || !entry.lease.find_gpu(gpu)) continue;
+    const bool is_on = !memory.is_parked(id);
+    if (!is_on && (entry.lease.park == ParkState::kParked || !counts(id))) continue;
     const sched::Holding held = memory.of_lease(id, *slot);
+    if (!is_on) of_waiting += held.wired + held.wired_unbacked + held.beside;
     if (entry.lease.kind == LeaseKind::kFiller) {
       of_fillers += held.wired + held.wired_unbacked + held.beside;
       continue;
@@ -405,7 +422,7 @@ TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
   // Memory used without a lease is not counted here, because placement counts it separately.
   const auto outsiders = outsiders_.find(gpu);
   const Bytes unreserved = outsiders == outsiders_.end() ? Bytes() : outsiders->second.unreserved;
-  const Bytes wired = memory.wired(*slot) - unreserved - of_fillers;
+  const Bytes wired = memory.wired(*slot) - unreserved - of_fillers + of_waiting;
   return {most + wired, wired};
 }
 

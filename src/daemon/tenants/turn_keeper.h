@@ -101,7 +101,7 @@ class TurnKeeper final : public TurnNeeds {
 
   // The memory that turns need of a GPU. Memory of fillers is not included: the part that stays on
   // the GPU is counted at their placement.
-  Need need(const GpuUuid& gpu) const override;
+  Need need(const GpuUuid& gpu, const std::function<bool(LeaseId)>& counts) const override;
   sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
   // The memory on that GPU that counts against the lease's limit, evicted or not, and the part of
   // it that was granted.

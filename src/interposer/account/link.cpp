@@ -74,10 +74,9 @@ const char* why_refused(uint32_t status) {
     case GPUROTA_REFUSED_VERSION:
       return "this library is too old for it";
     case GPUROTA_REFUSED_BUSY:
-      return "the lease or its user has as many processes as the site allows "
-             "(max_tenants_per_lease, max_tenants_per_user), so this "
-             "one gets "
-             "no memory; it asks again when it next needs some";
+      return "the lease is parked, or the lease or its user has as many processes as the site "
+             "allows (max_tenants_per_lease, max_tenants_per_user), so this one gets no memory; it "
+             "asks again when it next needs some";
     default:
       return "for a reason newer than this library";
   }
