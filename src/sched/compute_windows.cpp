@@ -32,6 +32,10 @@ bool ComputeWindows::wants(std::size_t index, TimePoint now) const {
   return books_[index].wanted != TimePoint() && now - books_[index].wanted < kPause;
 }
 
+bool ComputeWindows::is_endless(std::size_t index, TimePoint now) const {
+  return books_[index].unended && now - *books_[index].unended >= kMostLate;
+}
+
 int ComputeWindows::wanting(TimePoint now) const {
   int count = 0;
   for (std::size_t i = 0; i < parties_.size(); ++i) count += wants(i, now) ? 1 : 0;
@@ -88,7 +92,7 @@ bool ComputeWindows::is_over(TimePoint now) const {
 }
 
 void ComputeWindows::open(std::size_t index, TimePoint now) {
-  books_[index].late.reset();
+  books_[index].late = false;
   books_[index].opened = now;
   holder_ = index;
   ending_.reset();
@@ -101,18 +105,17 @@ void ComputeWindows::stop(TimePoint now) {
   holder_.reset();
   ending_.reset();
   stopped_ = now;
-  for (Books& books : books_) books.late.reset();
+  for (Books& books : books_) books.late = false;
 }
 
 std::optional<TimePoint> ComputeWindows::step(TimePoint now, std::span<const State> states) {
   for (std::size_t i = 0; i < parties_.size(); ++i) {
     Books& books = books_[i];
     if (states[i].busy || states[i].waits) books.wanted = now;
-    if (!states[i].busy) books.endless = false;
-    if (!books.late || (states[i].busy && now - *books.late < kMostLate)) continue;
-    books.endless = states[i].busy;
+    if (!states[i].busy) books.unended.reset();
+    if (!books.late || (states[i].busy && !is_endless(i, now))) continue;
     if (holder_) settle(now, now);
-    books.late.reset();
+    books.late = false;
   }
   if (!holder_) {
     if (wanting(now) < 2) return std::nullopt;
@@ -131,7 +134,7 @@ std::optional<TimePoint> ComputeWindows::step(TimePoint now, std::span<const Sta
 // A pause is not charged.
 void ComputeWindows::step_window(TimePoint now, std::span<const State> states) {
   if (ending_) {
-    const bool waits = states[*holder_].busy && !books_[*holder_].endless;
+    const bool waits = states[*holder_].busy && !is_endless(*holder_, now);
     if (waits && now - *ending_ < kLongestEnd) return;
     return pass_on(now, states);
   }
@@ -156,7 +159,8 @@ void ComputeWindows::pass_on(TimePoint now, std::span<const State> states) {
   if (ending_) {
     settle(now, now);
     Books& books = books_[*holder_];
-    if (states[*holder_].busy && !books.endless) books.late = now;
+    if (states[*holder_].busy && !books.unended) books.unended = now;
+    books.late = states[*holder_].busy && !is_endless(*holder_, now);
   }
   if (wanting(now) < 2) return stop(now);
   open(next(now), now);

@@ -73,12 +73,13 @@ class ComputeWindows {
     TimePoint opened;  // when its last window began
     Duration debt{};   // above 0: it has had more than its share
     Duration charged{};
-    // Since when its window has passed on, although its work has not ended; empty: that is not so.
-    std::optional<TimePoint> late;
-    bool endless = false;  // its work has no end, as far as known
+    bool late = false;  // its work runs beside the window of another party
+    // Since when it has had work without a break, from the end of a window on; empty: no such work.
+    std::optional<TimePoint> unended;
   };
 
   bool wants(std::size_t index, TimePoint now) const;
+  bool is_endless(std::size_t index, TimePoint now) const;
   int wanting(TimePoint now) const;
   std::size_t next(TimePoint now) const;
   Duration length(std::size_t index, TimePoint now) const;

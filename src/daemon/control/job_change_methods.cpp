@@ -194,7 +194,9 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
     latency.reset();
     all = false;
   }
-  if (update.compute_percent && !check_compute(lease->lease, *update.compute_percent)) {
+  Lease changed = lease->lease;
+  changed.latency = latency.value_or(changed.latency);
+  if (update.compute_percent && !check_compute(changed, *update.compute_percent)) {
     update.compute_percent = std::nullopt;
     all = false;
   }

@@ -92,7 +92,7 @@ Result<void> take_latency(const proto::LeaseRequest& wanted, AcquireRequest& req
   return check_latency(request);
 }
 
-// After take_latency().
+// After take_latency(), and after the GPUs are known.
 Result<void> take_compute(const proto::LeaseRequest& wanted, AcquireRequest& request) {
   request.placement.compute = wanted.compute_percent.value_or(0);
   return check_compute(request);
@@ -216,7 +216,6 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   GPUROTA_TRY(read_kind(wanted, request));
   GPUROTA_TRY(read_warning(wanted, request));
   GPUROTA_TRY(take_latency(wanted, request));
-  GPUROTA_TRY(take_compute(wanted, request));
   // The kernel's credentials show whether the caller is a run of a job, so no caller can pretend to
   // be one.
   const JobEntry* const job =
@@ -236,6 +235,7 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
     GPUROTA_ASSIGN_OR_RETURN(request.placement.gpus,
                              lease::select_gpus(*wanted.gpu_ids, parts_.gpus.infos()));
   }
+  GPUROTA_TRY(take_compute(wanted, request));
   GPUROTA_TRY(parts_.driver_limits.check_request(request));
   return request;
 }

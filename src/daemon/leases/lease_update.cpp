@@ -98,10 +98,16 @@ Result<void> LeaseUpdates::change_gpus(const UpdateRequest& request, Lease& leas
 
 // After the change of the latency.
 Result<void> LeaseUpdates::change_compute(const UpdateRequest& request, Lease& lease) const {
+  if (!request.compute && !request.latency) return {};
   const int before = lease.compute();
   const int percent = request.compute.value_or(before);
   GPUROTA_TRY(check_compute(lease, percent));
   if (percent == before) return {};
+  if (is_off(lease.park)) {
+    return fail(Code::kInvalid, fmt::format("{0} is parked: its share can change when it is back "
+                                            "on its GPU ('gpurota unpark {0}')",
+                                            to_string(lease.id)));
+  }
   const std::vector<lease::GpuRoom> now = parts_.rooms.list();
   for (LeaseGpu& gpu : lease.gpus) {
     const auto room = std::find_if(

@@ -21,6 +21,7 @@ lease::Request ReturnRoom::request_of(const Lease& lease, const LeaseGpu& share)
   request.placement.gpus = {share.uuid};
   request.placement.memory = SizeSpec{share.limit.value_or(Bytes()), 0};
   request.placement.swap = share.swap;
+  request.placement.compute = share.compute;
   if (lease.ends && !lasts_on) {
     request.lasts = std::max(*lease.ends - now, std::chrono::milliseconds(1));
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace gpurota::daemon {
@@ -22,15 +23,6 @@ constexpr Duration kRefresh = milliseconds(50);
 
 std::uint32_t load(const std::uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 bool is_odd(std::uint32_t word) { return (word & 1) != 0; }
-
-sched::ComputeWindows::State state_of(const ComputeDivider::Party& party) {
-  sched::ComputeWindows::State state;
-  for (const gpurota_page* const page : party.pages) {
-    state.busy |= is_odd(load(page->work));
-    state.waits |= load(page->waiting) != 0;
-  }
-  return state;
-}
 
 // A tenant that writes to the word itself only changes when its own submissions wait.
 void set_window(gpurota_page& page, bool open, bool refresh) {
@@ -55,14 +47,33 @@ ComputeDivider::~ComputeDivider() {
   if (thread_.joinable()) thread_.join();
 }
 
+sched::ComputeWindows::State ComputeDivider::state_of(const Party& party, TimePoint now) {
+  sched::ComputeWindows::State state;
+  for (const gpurota_page* const page : party.pages) {
+    Seen& seen = seen_[page];
+    const std::uint32_t word = load(page->work);
+    if (word != seen.word) seen = {word, now};
+    state.busy |= is_odd(word) && now - seen.since < kStale;
+    state.waits |= load(page->waiting) != 0;
+  }
+  return state;
+}
+
 Result<void> ComputeDivider::set(Gpus gpus) {
   const std::lock_guard lock(mutex_);
+  std::set<const gpurota_page*> named;
+  for (const auto& [uuid, parties] : gpus) {
+    for (const Party& party : parties) named.insert(party.pages.begin(), party.pages.end());
+  }
   for (auto& [uuid, gpu] : gpus_) {
     for (const Party& party : gpu.parties) {
-      for (gpurota_page* const page : party.pages) set_window(*page, true, false);
+      for (gpurota_page* const page : party.pages) {
+        if (!named.contains(page)) set_window(*page, true, false);
+      }
     }
     gpu.parties.clear();
   }
+  std::erase_if(seen_, [&](const auto& each) { return !named.contains(each.first); });
   for (auto& [uuid, parties] : gpus) {
     Gpu& gpu = gpus_[uuid];
     gpu.parties = std::move(parties);
@@ -115,7 +126,7 @@ std::optional<TimePoint> ComputeDivider::step(TimePoint now) {
   const auto at_latest = [&next](TimePoint when) { next = std::min(next.value_or(when), when); };
   for (auto& [uuid, gpu] : gpus_) {
     std::vector<sched::ComputeWindows::State> states;
-    for (const Party& party : gpu.parties) states.push_back(state_of(party));
+    for (const Party& party : gpu.parties) states.push_back(state_of(party, now));
     const auto decided = gpu.windows.step(now, states);
     if (decided) at_latest(*decided);
     const bool divides = show(gpu, now);

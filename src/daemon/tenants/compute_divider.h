@@ -23,6 +23,10 @@ namespace gpurota::daemon {
 
 class ComputeDivider {
  public:
+  // An odd word `work` that has not changed for this long does not count as work until it changes:
+  // libraries change it at least every 10 ms while their program submits.
+  static constexpr Duration kStale = std::chrono::seconds(2);
+
   // One party of a GPU. Its tenants all have one GPU, in slot 0.
   struct Party {
     sched::ComputeWindows::Party terms;
@@ -53,11 +57,19 @@ class ComputeDivider {
   };
 
   void run();
+  // The last value of a page's `work`, and since when it is that.
+  struct Seen {
+    std::uint32_t word = 0;
+    TimePoint since;
+  };
+
+  sched::ComputeWindows::State state_of(const Party& party, TimePoint now);
   bool show(Gpu& gpu, TimePoint now);
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<GpuUuid, Gpu> gpus_;
+  std::map<const gpurota_page*, Seen> seen_;  // of the pages of all parties
   bool stop_ = false;
   std::thread thread_;
 };

@@ -31,7 +31,7 @@ ComputeShares::Parties ComputeShares::parties(std::optional<TenantId> without) c
     const LeaseEntry* const entry = leases_.find(tenant->lease);
     if (id == without || !entry || !shares_time(*tenant)) continue;
     const Lease& lease = entry->lease;
-    if (lease.latency == LatencyClass::kInteractive) continue;
+    if (lease.latency == LatencyClass::kInteractive || lease.park != ParkState::kNone) continue;
     const int percent = lease.compute();
     const LeaseId party = percent != 0 ? lease.id : LeaseId{};
     std::vector<Party>& here = found[tenant->slots.front()];
@@ -70,7 +70,8 @@ void ComputeShares::tell(const std::set<TenantId>& wanted) {
   }
 }
 
-void ComputeShares::divide(const Parties& parties) {
+// False: no thread could be started.
+bool ComputeShares::divide(const Parties& parties) {
   ComputeDivider::Gpus gpus;
   for (const auto& [gpu, here] : parties) {
     for (const Party& party : here) {
@@ -81,7 +82,9 @@ void ComputeShares::divide(const Parties& parties) {
   }
   if (auto set = divider_.set(std::move(gpus)); !set) {
     log::error("compute time is not divided", {{"error", set.error().message}});
+    return false;
   }
+  return true;
 }
 
 void ComputeShares::refresh(std::optional<TenantId> without) {
@@ -91,7 +94,7 @@ void ComputeShares::refresh(std::optional<TenantId> without) {
   for (const auto& [gpu, here] : now) {
     for (const Party& party : here) wanted.insert(party.tenants.begin(), party.tenants.end());
   }
-  if (now != parties_) divide(now);
+  if (now != parties_ && !divide(now)) return;
   parties_ = std::move(now);
   tell(wanted);
 }

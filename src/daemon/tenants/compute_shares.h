@@ -1,7 +1,7 @@
 // Decides which slices divide the compute time of a GPU, and tells their processes: on a GPU with a
 // lease that has a share, all leases with shares are parties of their own, and all other slices
-// with this GPU alone are one more party together. Interactive leases and leases with several GPUs
-// take no part. State thread only.
+// with this GPU alone are one more party together. Interactive leases, parked ones and leases with
+// several GPUs take no part. State thread only.
 #pragma once
 
 #include "daemon/leases/lease_tables.h"
@@ -39,7 +39,7 @@ class ComputeShares {
   void refresh(std::optional<TenantId> without);
   Parties parties(std::optional<TenantId> without) const;
   void tell(const std::set<TenantId>& wanted);
-  void divide(const Parties& parties);
+  bool divide(const Parties& parties);
 
   const LeaseTables& leases_;
   const TenantTable& tenants_;

@@ -31,10 +31,11 @@ class ComputeSharesTest : public ::testing::Test {
   };
 
   void lease(LeaseId id, int percent, LatencyClass latency = LatencyClass::kNormal,
-             const GpuUuid& gpu = kFirst) {
+             const GpuUuid& gpu = kFirst, ParkState park = ParkState::kNone) {
     LeaseEntry entry(processes);
     entry.lease.id = id;
     entry.lease.latency = latency;
+    entry.lease.park = park;
     LeaseGpu& share = entry.lease.gpus.emplace_back();
     share.uuid = gpu;
     share.limit = gib(1);
@@ -80,6 +81,18 @@ class ComputeSharesTest : public ::testing::Test {
     const std::uint32_t word =
         __atomic_load_n(&library.tenant->shared().grant[0].window, __ATOMIC_ACQUIRE);
     return (word & 1) == 0;
+  }
+  // The program has work while its window is open, and waits for the window otherwise.
+  static void run(const Library& library) {
+    gpurota_page& page = library.tenant->shared();
+    const bool open = is_open(library);
+    const std::uint32_t word = __atomic_load_n(&page.work, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&page.work, ((word + 2) & ~1u) + (open ? 1u : 0u), __ATOMIC_RELEASE);
+    __atomic_store_n(&page.waiting, open ? 0u : 1u, __ATOMIC_RELEASE);
+  }
+  // The program submits more work.
+  static void go_on(const Library& library) {
+    __atomic_fetch_add(&library.tenant->shared().work, 2u, __ATOMIC_RELEASE);
   }
   static bool within_10_s(const std::function<bool()>& holds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -133,10 +146,14 @@ TEST_F(ComputeSharesTest, OnlyOnePartyHasAWindowWhileTwoHaveWork) {
   const Library share = connect(kShare);
   const Library plain = connect(kPlain);
   EXPECT_TRUE(is_open(share) && is_open(plain));
-  set_busy(share, true);
-  set_busy(plain, true);
-  EXPECT_TRUE(within_10_s([&] { return is_open(share) && !is_open(plain); }));
-  EXPECT_TRUE(within_10_s([&] { return !is_open(share) && is_open(plain); }));
+  for (const bool first : {true, false, true, false}) {
+    EXPECT_TRUE(within_10_s([&] {
+      run(share);
+      run(plain);
+      return is_open(share) == first && is_open(plain) != first;
+    }));
+  }
+  __atomic_store_n(&plain.tenant->shared().waiting, 0u, __ATOMIC_RELEASE);
   set_busy(plain, false);
   EXPECT_TRUE(within_10_s([&] { return is_open(share) && is_open(plain); }));
 }
@@ -149,9 +166,53 @@ TEST_F(ComputeSharesTest, SlicesWithoutAShareAreOneParty) {
   const Library share = connect(kShare);
   const Library plain = connect(kPlain);
   const Library other = connect(kOther);
-  for (const Library* each : {&share, &plain, &other}) set_busy(*each, true);
-  EXPECT_TRUE(within_10_s([&] { return !is_open(share) && is_open(plain) && is_open(other); }));
-  EXPECT_TRUE(within_10_s([&] { return is_open(share) && !is_open(plain) && !is_open(other); }));
+  const auto run_all = [&] {
+    for (const Library* each : {&share, &plain, &other}) run(*each);
+  };
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(within_10_s([&] {
+      run_all();
+      return !is_open(share) && is_open(plain) && is_open(other);
+    }));
+    EXPECT_TRUE(within_10_s([&] {
+      run_all();
+      return is_open(share) && !is_open(plain) && !is_open(other);
+    }));
+  }
+}
+
+// The program was stopped, or does nothing and never asks whether its work has ended.
+TEST_F(ComputeSharesTest, WorkOfWhichNothingIsHeardDoesNotCountForLong) {
+  lease(kShare, 90);
+  lease(kPlain, 0);
+  const Library share = connect(kShare);
+  const Library plain = connect(kPlain);
+  set_busy(share, true);
+  set_busy(plain, true);
+  EXPECT_TRUE(within_10_s([&] { return !is_open(plain); }));
+  EXPECT_TRUE(within_10_s([&] {
+    go_on(plain);
+    return is_open(share) && is_open(plain);
+  }));
+  go_on(share);
+  EXPECT_TRUE(within_10_s([&] {
+    go_on(plain);
+    return is_open(share) != is_open(plain);
+  }));
+}
+
+TEST_F(ComputeSharesTest, AParkedLeaseTakesNoPart) {
+  lease(kShare, 50);
+  lease(kPlain, 0);
+  const Library share = connect(kShare);
+  const Library plain = connect(kPlain);
+  EXPECT_EQ(told(plain), true);
+  set_busy(share, true);
+  set_busy(plain, true);
+  EXPECT_TRUE(within_10_s([&] { return !is_open(plain); }));
+  lease(kShare, 50, LatencyClass::kNormal, kFirst, ParkState::kParking);
+  EXPECT_TRUE(is_open(plain));
+  EXPECT_EQ(told(plain), false);
 }
 
 TEST_F(ComputeSharesTest, TheOthersGoOnWhenATenantIsErased) {

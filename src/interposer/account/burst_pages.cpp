@@ -91,6 +91,13 @@ void on_hold_end(State& s, uint64_t tenant) {
 // Threads that wait for a window wake when their time is over.
 void on_windows(State& s, const gpurota_msg_windows& windows) {
   if (windows.on != 0) {
+    // Nobody has made the word even since WINDOWS was off. The next submission makes it odd again.
+    uint32_t& work = s.page.load(std::memory_order_acquire)->work;
+    uint32_t seen = __atomic_load_n(&work, __ATOMIC_RELAXED);
+    if ((seen & 1) != 0) {
+      __atomic_compare_exchange_n(&work, &seen, seen + 1, false, __ATOMIC_RELEASE,
+                                  __ATOMIC_RELAXED);
+    }
     s.roles.fetch_or(kTakesWindows, std::memory_order_release);
   } else {
     s.roles.fetch_and(~kTakesWindows);

@@ -12,6 +12,7 @@ class GroupLength {
  public:
   static constexpr uint32_t kMost = 8;
   static constexpr int64_t kGroupUs = 250;
+  static constexpr int64_t kTooLongUs = 10'000;   // how long somebody waits for the end of a group
   static constexpr int64_t kLongestUs = 100'000;  // a longer time has a pause in it
 
   // The result of waiting for the end of a group.
@@ -27,7 +28,7 @@ class GroupLength {
     if (found == Wait::kOver) {
       each_us_ /= 2;
     } else if (found == Wait::kTooLong) {
-      each_us_ = kGroupUs;
+      each_us_ = kTooLongUs;
     } else if (took > 0 && took < kLongestUs && count != 0) {
       each_us_ = took / count;
     }

@@ -22,7 +22,7 @@ namespace gpurota::interposer {
 class InFlight {
  public:
   static constexpr size_t kStreams = 128;  // the most that are bounded
-  static constexpr int64_t kLongestWaitUs = 10'000;
+  static constexpr int64_t kLongestWaitUs = GroupLength::kTooLongUs;
   static constexpr uint32_t kRarely = 4;
   // In a window of compute time, groups take this many times as long: nobody waits for their end
   // until the window ends, and short groups slow down programs of small kernels.

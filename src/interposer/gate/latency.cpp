@@ -68,12 +68,13 @@ bool wait_for_end(CUstream stream, bool per_thread, const std::atomic<uint32_t>&
   return !opened;
 }
 
-// Not below zero: a new connection has brought a new page meanwhile.
-void count_down(uint32_t& count) {
-  uint32_t seen = __atomic_load_n(&count, __ATOMIC_RELAXED);
-  while (seen != 0 && !__atomic_compare_exchange_n(&count, &seen, seen - 1, false, __ATOMIC_RELEASE,
-                                                   __ATOMIC_RELAXED)) {
-  }
+// The page may be that of a new connection, so the count is kept here, too.
+void show_waiting(const std::atomic<uint32_t>& waiting, uint32_t& shown) {
+  uint32_t count = 0;
+  do {
+    count = waiting.load();
+    __atomic_store_n(&shown, count, __ATOMIC_SEQ_CST);
+  } while (waiting.load() != count);
 }
 
 void wait_for_window(State& s, Windows& windows, CUstream stream, bool per_thread) {
@@ -81,7 +82,9 @@ void wait_for_window(State& s, Windows& windows, CUstream stream, bool per_threa
   gpurota_page* const page = s.page.load(std::memory_order_acquire);
   const auto& word = *reinterpret_cast<const std::atomic<uint32_t>*>(&page->grant[0].window);
   const int64_t begun = now_us();
-  __atomic_fetch_add(&page->waiting, 1, __ATOMIC_RELEASE);
+  std::atomic<uint32_t>& waiting = latency_of(s).waiting;
+  waiting.fetch_add(1);
+  show_waiting(waiting, page->waiting);
   bool ended = false;
   for (;;) {
     const uint32_t seen = word.load(std::memory_order_acquire);
@@ -96,7 +99,8 @@ void wait_for_window(State& s, Windows& windows, CUstream stream, bool per_threa
       ended = wait_for_end(stream, per_thread, word, windows);
     }
   }
-  count_down(page->waiting);
+  waiting.fetch_sub(1);
+  show_waiting(waiting, page->waiting);
   __atomic_fetch_add(&page->waited_us, static_cast<uint64_t>(now_us() - begun), __ATOMIC_RELAXED);
 }
 

@@ -22,6 +22,7 @@ struct Latency {
   Holds holds;
   InFlight in_flight;
   Windows windows;
+  std::atomic<uint32_t> waiting;  // threads that wait for a window; shown in the page
 };
 
 // Around a submission to the stream. before_submission() may wait. A submission that is recorded

@@ -442,6 +442,7 @@ TEST(GroupLengthTest, WorkThatDoesNotEndInTimeMakesGroupsOfOne) {
   GroupLength length{};
   length.waited(8, Wait::kTooLong, kStart);
   EXPECT_EQ(length.most(), 1u);
+  EXPECT_EQ(length.most(4), 1u);
 }
 
 TEST(GroupLengthTest, WorkThatHadEndedBeforeSomebodyWaitedMakesGroupsLonger) {
