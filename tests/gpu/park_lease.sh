@@ -109,11 +109,40 @@ run_torch() { # run_torch NAME OPTION…
   cmp "$work/alone.losses" "$work/$name.losses" && tail -n 1 "$work/$name.losses" | grep -qx kept
 }
 
+# Two slices of 55 % of the GPU: the second one starts while the first is parked, and the first comes
+# back when the second has ended.
+hold='
+import os, sys, time, torch
+held = [torch.full((64 << 20,), float(i), device="cuda") for i in range(8)]
+torch.cuda.synchronize()
+print("ready", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+print("kept" if all((each == i).all() for i, each in enumerate(held)) else "wrong", flush=True)'
+run_room() {
+  local first second back id
+  gpurota run --gpu-ids 0 --memory 55% -- python3 -c "$hold" "$work/stop1" > "$work/room1" 2>&1 &
+  first=$!
+  within 60 grep -qx ready "$work/room1" && id=$(lease_id) && gpurota park "$id" || return 1
+  gpurota run --gpu-ids 0 --memory 55% --nonblock -- python3 -c "$hold" "$work/stop2" \
+    > "$work/room2" 2>&1 &
+  second=$!
+  within 60 grep -qx ready "$work/room2" || return 1
+  gpurota unpark "$id" > "$work/unpark" 2>&1 &
+  back=$!
+  sleep 1
+  kill -0 "$back" || return 1
+  touch "$work/stop2"
+  wait "$second" && wait "$back" && touch "$work/stop1" && wait "$first" || return 1
+  grep -qx kept "$work/room1" && grep -qx kept "$work/room2"
+}
+
 step "the driver parks by the rules that the simulator has" \
   "$dist/tests/driver/driver_park_check"
 step "a program in a slice computes right" run_program slice --memory 4G
 step "a program in a swap lease computes right" run_program swap --swap
 if python3 -c 'import torch' 2> /dev/null; then
+  step "another slice has the room of a parked one, which comes back later" run_room
   step "the training alone" python3 "$here/park_torch.py" "$work/alone.losses" "$steps" "$gib"
   step "the training in a slice: losses bit for bit" \
     run_torch torch-slice --memory "$((gib + 4))G"
