@@ -109,8 +109,8 @@ run_torch() { # run_torch NAME OPTION…
   cmp "$work/alone.losses" "$work/$name.losses" && tail -n 1 "$work/$name.losses" | grep -qx kept
 }
 
-# Two slices of 55 % of the GPU: the second one starts while the first is parked, and the first comes
-# back when the second has ended.
+# Two slices of 55 % of the GPU: the second one starts while the first is parked, and the first
+# comes back when the second has ended.
 hold='
 import os, sys, time, torch
 held = [torch.full((64 << 20,), float(i), device="cuda") for i in range(8)]
