@@ -45,8 +45,8 @@ sys.exit(not least <= 100 * first / (first + second) <= most)' "$first" "$second
 
 @test "a change of the share counts at once" {
   program first batch 1000 8 --compute 10%
-  program second batch 1000 8
   wait_until says first ready
+  program second batch 1000 8
   gpurota update L1 --compute 80%
   end_of 2
   check_part 65 88
@@ -62,14 +62,16 @@ sys.exit(not least <= 100 * first / (first + second) <= most)' "$first" "$second
 @test "a program that is stopped or killed keeps nobody waiting for long" {
   program first batch 1000 60 --compute 90%
   wait_until says first ready
+  local stopped
+  stopped=$(value 'leases[0]["pid"]')
   program second batch 1000 6
   wait_until says second ready
-  stop_process "$(pgrep -f "^$E2E_LATENCY_PROGRAM kernels batch 1000 60")"
+  stop_process "$stopped"
   wait "${BACKGROUND[1]}"
   # A share of 10 % is 600 kernels. After 2 s without a sign of work the program does not count.
   (($(kernels_of second) > 2500))
   program third batch 1000 4
-  pkill -KILL -f "^$E2E_LATENCY_PROGRAM kernels batch 1000 60"
+  kill -KILL "$stopped"
   wait "${BACKGROUND[2]}"
   (($(kernels_of third) > 2000))
 }
