@@ -5,6 +5,7 @@
 
 load helpers
 load watch_helpers
+load park_helpers
 
 setup() { start_daemon; }
 teardown() {
@@ -12,29 +13,9 @@ teardown() {
   end_test
 }
 
-# begin OPTION…: starts the program that checks its sums under a lease of GPU 0.
-begin() {
-  in_background program gpurota run --gpu-ids 0 "$@" -- \
-    "$E2E_PARK_PROGRAM" compute "$E2E_DIR/stop"
-  PROGRAM_PID=$BACKGROUND_PID
-  wait_until says program ready
-}
-figure() { sed -n "s/.*$1 \([0-9]*\).*/\1/p" "$E2E_DIR/program" | tail -n 1; }
-grows() { (($(figure "$1") > $2)); }
-goes_on() {
-  wait_until grows steps "$(figure steps)"
-  wait_until grows polls "$(figure polls)"
-}
-ends_right() {
-  touch "$E2E_DIR/stop"
-  ends_with 0 "$PROGRAM_PID"
-  says program right
-  ! says program wrong
-}
 state_of() { # state_of LEASE STATE: STATE is None or a word
   holds "str([l for l in leases if l['lease_id'] == '$1'][0].get('parked')) == '$2'"
 }
-used_on_gpu() { holds "gpus[0]['used_bytes'] $1"; }
 # another OPTION…: another lease of GPU 0, whose program takes half of the GPU's memory.
 another() {
   in_background other gpurota run --gpu-ids 0 "$@" -- \
@@ -58,7 +39,7 @@ ends_other() {
 }
 
 @test "another lease gets the room of a parked slice, and unpark waits until it ends" {
-  begin --memory 60%
+  begin compute --memory 60%
   another_user --memory 60%
   wait_until says other 'waiting as R'
   gpurota park L1
@@ -82,7 +63,7 @@ ends_other() {
 }
 
 @test "the wait survives a restart of the daemon" {
-  begin --memory 60%
+  begin compute --memory 60%
   gpurota park L1
   another --memory 60%
   wait_until says other holding
@@ -102,7 +83,7 @@ ends_other() {
 }
 
 @test "nobody has to wait for unpark, and park ends the wait" {
-  begin --memory 60%
+  begin compute --memory 60%
   gpurota park L1
   another --memory 60%
   wait_until says other holding
@@ -122,7 +103,7 @@ ends_other() {
 }
 
 @test "a whole GPU is given although a lease of it is parked" {
-  begin --memory 60%
+  begin compute --memory 60%
   gpurota park L1
   another
   wait_until says other holding
@@ -135,7 +116,7 @@ ends_other() {
 }
 
 @test "a swap lease comes back beside a slice that came meanwhile only when that has ended" {
-  begin --swap --memory 60%
+  begin compute --swap --memory 60%
   gpurota park L1
   another --memory 60%
   wait_until says other holding
@@ -149,7 +130,7 @@ ends_other() {
 }
 
 @test "a slice comes back between leases with turns, which move their memory first" {
-  begin --memory 40%
+  begin compute --memory 40%
   gpurota park L1
   local -a others=()
   for name in one two; do
@@ -167,6 +148,7 @@ ends_other() {
 @test "a program that starts in a parked lease gets no memory" {
   gpurota reserve --gpu-ids 0 --memory 60% --for 1h >/dev/null
   in_background program gpurota run --lease L1 -- "$E2E_PARK_PROGRAM" compute "$E2E_DIR/stop"
+  # shellcheck disable=SC2034  # ends_right reads it
   PROGRAM_PID=$BACKGROUND_PID
   wait_until says program ready
   gpurota park L1
