@@ -1,9 +1,9 @@
 #include "daemon/tenants/compute_shares.h"
 
+#include "daemon/tenants/fake_library_test.h"
 #include "daemon/tenants/tenant_messages.h"
 #include "ipc/packet.h"
 #include "testing/fake_event_loop.h"
-#include "testing/fake_processes.h"
 
 #include <gtest/gtest.h>
 
@@ -24,11 +24,7 @@ const GpuUuid kFirst{"GPU-1"}, kSecond{"GPU-2"};
 
 class ComputeSharesTest : public ::testing::Test {
  protected:
-  struct Library {
-    Tenant* tenant = nullptr;
-    Fd event;
-    std::unique_ptr<TenantSession> session;
-  };
+  using Library = FakeLibrary;
 
   void lease(LeaseId id, int percent, LatencyClass latency = LatencyClass::kNormal,
              const GpuUuid& gpu = kFirst, ParkState park = ParkState::kNone) {
@@ -46,20 +42,7 @@ class ComputeSharesTest : public ::testing::Test {
   }
 
   Library connect(LeaseId lease, std::vector<GpuUuid> gpus = {kFirst}) {
-    auto tenant = std::make_unique<Tenant>();
-    tenant->id = table.next_id();
-    tenant->lease = lease;
-    tenant->slots = std::move(gpus);
-    tenant->process.id = processes.id_of(processes.spawn());
-    tenant->has_windows = true;
-    auto page = sys::SharedPage::make();
-    EXPECT_TRUE(page);
-    tenant->page.emplace(std::move(*page));
-    auto ends = ipc::make_socket_pair(SOCK_SEQPACKET);
-    tenant->event = std::move(ends->first);
-    Library library{nullptr, std::move(ends->second), std::make_unique<TenantSession>()};
-    tenant->session = library.session.get();
-    library.tenant = &table.add(std::move(tenant));
+    Library library = connect_library(table, processes, lease, std::move(gpus));
     shares.refresh();
     return library;
   }

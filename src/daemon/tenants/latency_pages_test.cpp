@@ -1,9 +1,9 @@
 #include "daemon/tenants/latency_pages.h"
 
+#include "daemon/tenants/fake_library_test.h"
 #include "daemon/tenants/tenant_messages.h"
 #include "ipc/packet.h"
 #include "testing/fake_event_loop.h"
-#include "testing/fake_processes.h"
 
 #include <gtest/gtest.h>
 
@@ -33,11 +33,7 @@ struct Message {
 
 class LatencyPagesTest : public ::testing::Test {
  protected:
-  struct Library {
-    Tenant* tenant = nullptr;
-    Fd event;
-    std::unique_ptr<TenantSession> session;
-  };
+  using Library = FakeLibrary;
 
   void lease(LeaseId id, uid_t user, LatencyClass latency, bool gone = false) {
     LeaseEntry entry(processes);
@@ -48,20 +44,7 @@ class LatencyPagesTest : public ::testing::Test {
   }
 
   Library connect(LeaseId lease, std::vector<GpuUuid> gpus = {kFirst}) {
-    auto tenant = std::make_unique<Tenant>();
-    tenant->id = table.next_id();
-    tenant->lease = lease;
-    tenant->slots = std::move(gpus);
-    tenant->process.id = processes.id_of(processes.spawn());
-    tenant->has_latency_classes = true;
-    auto page = sys::SharedPage::make();
-    EXPECT_TRUE(page);
-    tenant->page.emplace(std::move(*page));
-    auto ends = ipc::make_socket_pair(SOCK_SEQPACKET);
-    tenant->event = std::move(ends->first);
-    Library library{nullptr, std::move(ends->second), std::make_unique<TenantSession>()};
-    tenant->session = library.session.get();
-    library.tenant = &table.add(std::move(tenant));
+    Library library = connect_library(table, processes, lease, std::move(gpus));
     pages.refresh();
     return library;
   }
