@@ -97,17 +97,6 @@ Result<void> ComputeDivider::set(Gpus gpus) {
   return {};
 }
 
-Duration ComputeDivider::charged(const GpuUuid& gpu, std::uint64_t party) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = gpus_.find(gpu);
-  if (found == gpus_.end()) return {};
-  const auto& parties = found->second.windows.parties();
-  for (std::size_t i = 0; i < parties.size(); ++i) {
-    if (parties[i].id == party) return found->second.windows.charged(i);
-  }
-  return {};
-}
-
 // Writes the windows of one GPU. True: some of them are closed.
 bool ComputeDivider::show(Gpu& gpu, TimePoint now) {
   const bool refresh = now - gpu.refreshed >= kRefresh;

@@ -43,8 +43,6 @@ class ComputeDivider {
   // pages that are no longer named are opened. Starts the thread when it is first needed; an error
   // means that no thread could be started, and all windows are open.
   Result<void> set(Gpus gpus);
-  // For how long the party was charged so far, on this GPU.
-  Duration charged(const GpuUuid& gpu, std::uint64_t party) const;
   // Opens and closes windows, for the thread. Returns when the thread is to call step() again at
   // the latest; nothing: after the next set().
   std::optional<TimePoint> step(TimePoint now);
@@ -66,7 +64,7 @@ class ComputeDivider {
   sched::ComputeWindows::State state_of(const Party& party, TimePoint now);
   bool show(Gpu& gpu, TimePoint now);
 
-  mutable std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<GpuUuid, Gpu> gpus_;
   std::map<const gpurota_page*, Seen> seen_;  // of the pages of all parties

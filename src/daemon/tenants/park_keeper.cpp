@@ -13,6 +13,7 @@ namespace {
 constexpr Duration kParkPause = std::chrono::milliseconds(20);
 // Of leases that are brought back, only deaths of processes are looked for.
 constexpr Duration kDeathPause = std::chrono::seconds(1);
+
 const Tenant* find_tenant(const TenantTable& tenants, LeaseId lease, pid_t pid) {
   for (const auto& [id, tenant] : tenants.of_lease(lease)) {
     if (tenant->process.pid() == pid && !tenant->dead && tenant->event) return tenant;
