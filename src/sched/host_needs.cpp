@@ -58,7 +58,7 @@ LikelyToMove::LikelyToMove(const Residency& memory) : memory_(memory) {
     const std::uint64_t tenth = memory.capacity(gpu).count() / 10;
     const Bytes wanted = memory.wanted(gpu);
     const bool goes_on =
-        !memory.is_lost(gpu) && wanted > Bytes(7 * tenth) && memory.by_lease(gpu).size() > 1;
+        !memory.is_lost(gpu) && wanted > Bytes(7 * tenth) && is_shared(memory, gpu);
     gpus_.push_back({wanted - memory.capacity(gpu) + Bytes(2 * tenth),
                      goes_on && wanted > Bytes(8 * tenth), goes_on});
   }

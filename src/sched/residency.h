@@ -130,6 +130,10 @@ class Residency {
   Bytes piece_ = mib(64);
 };
 
+// Whether two leases or more have a tenant there.
+inline bool is_shared(const Residency& memory, GpuSlot gpu) {
+  return memory.by_lease(gpu).size() > 1;
+}
 inline Bytes free_on(const Residency& memory, GpuSlot gpu) {
   return memory.capacity(gpu) - memory.used(gpu);
 }

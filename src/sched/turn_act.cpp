@@ -96,8 +96,7 @@ void update_contention(TurnTable& table) {
   for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
     GpuState& gpu = table.gpus[i];
     const GpuSlot slot{i};
-    const bool forced =
-        gpu.settings.mode == TurnsMode::kOn && table.memory.by_lease(slot).size() > 1;
+    const bool forced = gpu.settings.mode == TurnsMode::kOn && is_shared(table.memory, slot);
     if (forced || !table.memory.deficit(slot).is_zero()) {
       gpu.fits_since.reset();
       if (!gpu.contended) begin_contention(table, slot);
