@@ -79,8 +79,8 @@ void InFlight::submitting(uint64_t key, CUstream stream, bool per_thread, bool o
       return;
     }
   }
-  const CUstream target = per_thread && stream == nullptr ? CU_STREAM_PER_THREAD : stream;
-  if (GPUROTA_OWN(cuEventRecord)(outside, event, target) != CUDA_SUCCESS) return;
+  if (GPUROTA_OWN(cuEventRecord)(outside, event, meant_stream(stream, per_thread)) != CUDA_SUCCESS)
+    return;
   const uint32_t before = 1 - found.next;
   if (found.event[before] != nullptr) wait_for(key, found.event[before], found.group[before]);
 }

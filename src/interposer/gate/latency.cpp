@@ -51,10 +51,10 @@ bool wait_for_end(CUstream stream, bool per_thread, const std::atomic<uint32_t>&
   if (!outside || GPUROTA_OWN(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
     return true;  // the stream counts as ended when it has been silent for a while
   }
-  const CUstream target = per_thread && stream == nullptr ? CU_STREAM_PER_THREAD : stream;
   bool opened = false;
   noting_end(stream, per_thread, [&] {
-    if (GPUROTA_OWN(cuEventRecord)(outside, event, target) != CUDA_SUCCESS) {
+    if (GPUROTA_OWN(cuEventRecord)(outside, event, meant_stream(stream, per_thread)) !=
+        CUDA_SUCCESS) {
       return CUDA_ERROR_NOT_READY;
     }
     while (!is_over(event)) {
@@ -138,9 +138,8 @@ uint64_t current_key() { return reinterpret_cast<uintptr_t>(current_context()); 
 bool is_blocking(CUstream stream, bool per_thread) {
   if (is_legacy_stream(stream, per_thread)) return true;
   const Outside outside = Outside::unless_captured(stream, per_thread);
-  const CUstream asked = stream == nullptr ? CU_STREAM_PER_THREAD : stream;
   unsigned int flags = CU_STREAM_NON_BLOCKING;
-  if (outside) GPUROTA_OWN(cuStreamGetFlags)(outside, asked, &flags);
+  if (outside) GPUROTA_OWN(cuStreamGetFlags)(outside, meant_stream(stream, per_thread), &flags);
   return (flags & CU_STREAM_NON_BLOCKING) == 0;
 }
 
@@ -157,11 +156,11 @@ void show_burst(State& s, bool begun) {
 
 uint64_t before_submission(State& s, CUstream stream, bool per_thread, bool overlaps) {
   const uint32_t roles = s.roles.load(std::memory_order_acquire);
-  if ((roles & (kMarksBursts | kHoldsBack | kTakesWindows)) == 0) return 0;
+  if ((roles & (kSaysWork | kHoldsBack)) == 0) return 0;
   if ((roles & (kHoldsBack | kTakesWindows)) != 0) {
     wait_for_others(s, roles, stream, per_thread, overlaps);
   }
-  std::atomic<uint32_t>* const word = marks_bursts() ? own_word(s) : nullptr;
+  std::atomic<uint32_t>* const word = (roles & kSaysWork) != 0 ? own_word(s) : nullptr;
   if (word == nullptr || is_capturing(stream, per_thread)) return 0;
   const uint64_t key = key_of_stream(stream, per_thread);
   show_burst(s, latency_of(s).bursts.submit(word, key, coarse_us(),

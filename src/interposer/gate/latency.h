@@ -48,7 +48,9 @@ void note_end_of_all(State& s, const Bursts::AllMarks& marks);
 // The work up to the mark has ended.
 void note_end(State& s, const StreamMark& mark);
 
-inline bool marks_bursts() { return (roles() & (kMarksBursts | kTakesWindows)) != 0; }
+// The roles of a process that says when it has work.
+inline constexpr uint32_t kSaysWork = kMarksBursts | kTakesWindows;
+inline bool marks_bursts() { return (roles() & kSaysWork) != 0; }
 
 // Makes `call()`, whose success means that all work of these streams that was given before has
 // ended.

@@ -29,6 +29,10 @@ void forget_streams(State& s, CUcontext context);
 // Whether the work before an event of ours has ended. Any thread; harms no capture.
 bool is_over(CUevent event);
 
+// The stream as our own calls name it: they are not made with a default stream per thread.
+inline CUstream meant_stream(CUstream stream, bool per_thread) {
+  return per_thread && stream == nullptr ? CU_STREAM_PER_THREAD : stream;
+}
 // A key that identifies the stream across all threads.
 uint64_t key_of_stream(CUstream stream, bool per_thread);
 // The key for work of a context's destroyed streams, for which there is no event yet.
