@@ -116,6 +116,41 @@ class Bench:
         return failures
 
 
+class Mps:
+    """NVIDIA's MPS for the programs that get `self.environment`; self.trouble says why it does not
+    run, or is None."""
+
+    def __init__(self, bench):
+        folder = tempfile.mkdtemp(dir=bench.work)
+        self.environment = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe",
+                            "CUDA_MPS_LOG_DIRECTORY": f"{folder}/log"}
+        self.trouble = None
+        for path in self.environment.values():
+            os.mkdir(path)
+        try:
+            self.control("-d")
+        except (OSError, subprocess.SubprocessError) as failure:
+            self.trouble = str(failure)
+            return
+        check = subprocess.run([sys.executable, "-c", "import torch; torch.ones(1).cuda()"],
+                               env={**os.environ, **self.environment}, capture_output=True,
+                               text=True)
+        if check.returncode != 0 or not self.control(words="get_server_list").strip():
+            self.trouble = (check.stderr.strip().splitlines() or ["no server"])[-1]
+
+    def control(self, *options, words=""):
+        return subprocess.run(["nvidia-cuda-mps-control", *options], input=words, text=True,
+                              env={**os.environ, **self.environment}, capture_output=True,
+                              check=True, timeout=30).stdout
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            self.control(words="quit")
+
+
 def key_of(switch):
     """Identifies a switch."""
     return switch["time"], switch["to"]

@@ -2,19 +2,20 @@
 
 usage: latency.py DIST [--out FOLDER] [--gpu N] [--rounds N] [--seconds N] [PART...]
 A part is SERVER-TRAINING-RATE, for example mlp-small-50 (latency_server.py, latency_train.py).
-Modes, in turn in each round: the server alone, the training alone, both bare, both in slices of
-class normal, both in slices with the server interactive. For each mode: p50 and p99 of all
-requests of all rounds, and the training's steps a second, the median of the rounds; both also as a
-ratio to alone. MPS is not measured here.
+Modes, in turn in each round: the server alone, the training alone, both bare, both under MPS, both
+under MPS with the training of lower priority, both in slices of class normal, both in slices with
+the server interactive. For each mode: p50 and p99 of all requests of all rounds, and the training's
+steps a second, the median of the rounds; both also as a ratio to alone.
 DIST is the output of tests/gpu/pack.sh. Exits with the number of parts that failed.
 """
 import statistics
 import sys
 
-from harness import Bench, Program, here, say
+from harness import Bench, Mps, Program, here, say
 
 PARTS = ["mlp-small-50", "mlp-large-50", "decode-small-10", "decode-large-10"]
-MODES = ["server alone", "training alone", "bare", "normal", "interactive"]
+MODES = ["server alone", "training alone", "bare", "MPS", "MPS, priorities", "normal",
+         "interactive"]
 
 bench = Bench(__doc__, PARTS, [(["--rounds"], {"type": int, "default": 3}),
                                (["--seconds"], {"type": float, "default": 10.0})])
@@ -22,14 +23,27 @@ bench = Bench(__doc__, PARTS, [(["--rounds"], {"type": int, "default": 3}),
 
 def run_mode(mode, server, training):
     """The server's milliseconds and the training's steps a second; None: not run."""
+    if not mode.startswith("MPS"):
+        return run_programs(mode, server, training, [{}, {}])
+    with Mps(bench) as mps:
+        if mps.trouble:
+            say(f"MPS does not run: {mps.trouble}")
+            return [None, None]
+        priority = {"CUDA_MPS_CLIENT_PRIORITY": "1"} if mode.endswith("priorities") else {}
+        return run_programs(mode, server, training,
+                            [mps.environment, {**mps.environment, **priority}])
+
+
+def run_programs(mode, server, training, environments):
     classes = {"normal": ("normal", "normal"), "interactive": ("interactive", "normal")}
     commands = [("server", server), ("training", training)]
     programs = []
-    for (name, words), latency in zip(commands, classes.get(mode, (None, None))):
+    for (name, words), latency, environment in zip(commands, classes.get(mode, (None, None)),
+                                                   environments):
         alone = mode.endswith("alone") and not mode.startswith(name)
         options = ["--memory", "16G", "--latency", latency] if latency else []
         programs.append(None if alone else Program(
-            bench, name, [sys.executable, *words], swap=False, options=options))
+            bench, name, [sys.executable, *words], swap=False, options=options, **environment))
     for program in filter(None, programs):
         program.wait_ready()
     for program in filter(None, programs):
