@@ -4,8 +4,9 @@ usage: latency.py DIST [--out FOLDER] [--gpu N] [--rounds N] [--seconds N] [PART
 A part is SERVER-TRAINING-RATE, for example mlp-small-50 (latency_server.py, latency_train.py).
 Modes, in turn in each round: the server alone, the training alone, both bare, both under MPS, both
 under MPS with the training of lower priority, both in slices of class normal, both in slices with
-the server interactive. For each mode: p50 and p99 of all requests of all rounds, and the training's
-steps a second, the median of the rounds; both also as a ratio to alone.
+the server interactive, both in swap leases with the server interactive. For each mode: p50 and p99
+of all requests of all rounds, and the training's steps a second, the median of the rounds; both
+also as a ratio to alone.
 DIST is the output of tests/gpu/pack.sh. Exits with the number of parts that failed.
 """
 import statistics
@@ -15,7 +16,7 @@ from harness import Bench, Mps, Program, here, say
 
 PARTS = ["mlp-small-50", "mlp-large-50", "decode-small-10", "decode-large-10"]
 MODES = ["server alone", "training alone", "bare", "MPS", "MPS, priorities", "normal",
-         "interactive"]
+         "interactive", "interactive, swap"]
 
 bench = Bench(__doc__, PARTS, [(["--rounds"], {"type": int, "default": 3}),
                                (["--seconds"], {"type": float, "default": 10.0})])
@@ -35,13 +36,16 @@ def run_mode(mode, server, training):
 
 
 def run_programs(mode, server, training, environments):
-    classes = {"normal": ("normal", "normal"), "interactive": ("interactive", "normal")}
+    classes = {"normal": ("normal", "normal"), "interactive": ("interactive", "normal"),
+               "interactive, swap": ("interactive", "normal")}
     commands = [("server", server), ("training", training)]
     programs = []
     for (name, words), latency, environment in zip(commands, classes.get(mode, (None, None)),
                                                    environments):
         alone = mode.endswith("alone") and not mode.startswith(name)
         options = ["--memory", "16G", "--latency", latency] if latency else []
+        if mode.endswith("swap"):
+            options.append("--swap")
         programs.append(None if alone else Program(
             bench, name, [sys.executable, *words], swap=False, options=options, **environment))
     for program in filter(None, programs):

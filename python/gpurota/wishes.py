@@ -69,12 +69,13 @@ def check_amount(what: str, size: SizeLike) -> None:
                      % (what, size, number.group() if number else "", unit))
 
 
-def check_latency(latency: Optional[str], limited: bool = True, swap: bool = False) -> None:
-    """Refuses a class that there is not, and the class interactive for anything but a slice."""
+def check_latency(latency: Optional[str], shares_gpus: bool = True) -> None:
+    """Refuses a class that there is not, and the class interactive for a whole GPU."""
     if latency not in (None, *_LATENCIES):
         raise ValueError("latency=%r: write \"normal\" or \"interactive\"" % (latency,))
-    if latency == "interactive" and (swap or not limited):
-        raise ValueError("only a slice can be interactive so far: give memory, and leave out swap")
+    if latency == "interactive" and not shares_gpus:
+        raise ValueError("a program with a whole GPU has no other beside it that could hold back "
+                         "work: give memory or swap")
 
 
 def compute_percent_of(share: str) -> int:
@@ -211,7 +212,7 @@ class Wishes:
             if size is not None:
                 check_amount(what, size)
         self._check_kind()
-        check_latency(self.latency, self.memory is not None, self.swap)
+        check_latency(self.latency, self.memory is not None or self.swap)
         if self.compute is not None and compute_percent_of(self.compute) != 0:
             if self.swap or self.memory is None or self.latency == "interactive":
                 raise ValueError("compute is for slices of class normal: give memory, and leave "

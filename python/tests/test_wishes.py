@@ -121,6 +121,8 @@ class Asked(unittest.TestCase):
         self.assertEqual(slice_of_a_server.request([]),
                          {"kind": "run", "memory": {"percent": 50}, "latency": "interactive"})
         self.assertEqual(slice_of_a_server.options(), ["--memory=50%", "--latency=interactive"])
+        self.assertEqual(Wishes(swap=True, latency="interactive").options(),
+                         ["--swap", "--latency=interactive"])
         part = Wishes(memory="8G", compute="30%")
         self.assertEqual(part.request([])["compute_percent"], 30)
         self.assertEqual(part.options(), ["--memory=8G", "--compute=30%"])
@@ -151,8 +153,7 @@ class Asked(unittest.TestCase):
                       {"memory_threshold": "x"}, {"memory": "8G", "latency": "high"},
                       {"latency": "interactive"}, {"compute": "30%"},
                       {"memory": "8G", "compute": "96%"}, {"memory": "8G", "compute": 30},
-                      {"memory": "8G", "swap": True, "compute": "30%"},
-                      {"memory": "8G", "swap": True, "latency": "interactive"}):
+                      {"memory": "8G", "swap": True, "compute": "30%"}):
             with self.assertRaises(ValueError, msg=wrong):
                 Wishes(**wrong)  # type: ignore[arg-type]
         self.assertEqual(Wishes(gpu_ids="0,1").request([])["gpu_ids"], ["0", "1"])

@@ -37,6 +37,9 @@ enum gpurota_latency_msg_type {
 /* In HELLO: the library understands WINDOWS. */
 #define GPUROTA_FEATURE_WINDOWS (UINT64_C(1) << 8)
 
+/* In HELLO: the library understands these messages in a swap lease, too. */
+#define GPUROTA_FEATURE_SWAP_LATENCY (UINT64_C(1) << 9)
+
 /* The memfd's name, as /proc/PID/maps shows it. */
 #define GPUROTA_BURSTS_MEMFD "gpurota-bursts"
 

@@ -20,15 +20,10 @@ Result<void> check_latency(LatencyClass latency, const LatencyTerms& terms) {
                 "a filler cannot be interactive, because it leaves as soon as somebody needs the "
                 "GPU: leave out --latency interactive");
   }
-  if (terms.swap) {
-    return fail(Code::kInvalid,
-                "only a slice can be interactive so far, and --swap takes turns: leave out --swap "
-                "and give --memory, or leave out --latency interactive");
-  }
-  if (terms.limited) return {};
+  if (terms.shares_gpus) return {};
   return fail(Code::kInvalid,
-              "only a slice can be interactive so far, and this is for a whole GPU: add --memory "
-              "8G, or leave out --latency interactive");
+              "a program with a whole GPU has no other beside it that could hold back work: add "
+              "--memory 8G or --swap, or leave out --latency interactive");
 }
 
 }  // namespace gpurota

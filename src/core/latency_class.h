@@ -16,8 +16,7 @@ std::optional<LatencyClass> parse_latency_class(std::string_view word);
 
 // Of a lease: what check_latency() has to know about it.
 struct LatencyTerms {
-  bool limited = false;  // it has a limit of memory
-  bool swap = false;
+  bool shares_gpus = false;  // a slice or a swap lease
   bool filler = false;
 };
 // kInvalid says what to ask for instead. Every lease can be normal.

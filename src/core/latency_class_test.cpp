@@ -14,17 +14,16 @@ TEST(LatencyClass, IsReadFromTheWordsThatItIsWrittenAs) {
   EXPECT_FALSE(parse_latency_class(""));
 }
 
-TEST(LatencyClass, OnlyASliceCanBeInteractiveAndAnErrorSaysWhatToAskForInstead) {
+TEST(LatencyClass, IsInteractiveOnlyBesideOthersAndAnErrorSaysWhatToAskForInstead) {
   using ::testing::HasSubstr;
   const auto refusal = [](const LatencyTerms& terms) {
     EXPECT_TRUE(check_latency(LatencyClass::kNormal, terms));
     const auto checked = check_latency(LatencyClass::kInteractive, terms);
     return checked ? "" : checked.error().message;
   };
-  EXPECT_EQ(refusal({.limited = true}), "");
-  EXPECT_THAT(refusal({}), HasSubstr("a whole GPU: add --memory 8G"));
-  EXPECT_THAT(refusal({.limited = true, .swap = true}), HasSubstr("leave out --swap and give"));
-  EXPECT_THAT(refusal({.limited = true, .filler = true}), HasSubstr("a filler cannot be"));
+  EXPECT_EQ(refusal({.shares_gpus = true}), "");
+  EXPECT_THAT(refusal({}), HasSubstr("add --memory 8G or --swap"));
+  EXPECT_THAT(refusal({.shares_gpus = true, .filler = true}), HasSubstr("a filler cannot be"));
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ struct Lease {
   int priority = 0;  // higher goes first in turns, and is stopped last
   // The length of its turns; zero: by what moving costs; empty: as set for its GPUs.
   std::optional<std::chrono::milliseconds> quantum;
-  LatencyClass latency = LatencyClass::kNormal;  // interactive: only a slice
+  LatencyClass latency = LatencyClass::kNormal;  // interactive: not with a whole GPU
   // Untrusted bytes, shown beside the uid: the person of a shared account; for a pod
   // NAMESPACE/POD/CONTAINER.
   std::string as_name;

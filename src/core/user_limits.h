@@ -32,7 +32,7 @@ struct UserLimits {
   std::optional<Bytes> pinned;  // host RAM in which their evicted memory may be pinned
   std::optional<std::chrono::seconds> book_ahead;  // how far ahead a booking may begin
   std::optional<int> bookings;                     // at a time, that have not begun
-  std::optional<bool> interactive;                 // whether slices of theirs may be interactive
+  std::optional<bool> interactive;                 // whether leases of theirs may be interactive
 
   bool operator==(const UserLimits&) const = default;
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Work of a slice is held back while an interactive slice on the same GPU has work. The server of
+# Work of a lease is held back while an interactive lease on the same GPU has work. The server of
 # these cases has work for 30 of 32 ms.
 
 load helpers
@@ -80,6 +80,36 @@ sys.exit(not any("serve" in (p["command"] or []) and p["bursts"] >= int(sys.argv
   serve interactive event
   in_background worker gpurota run --gpu-ids 0 --memory 1G -- "$E2E_LATENCY_PROGRAM" work 100000
   wait_until server_had_bursts 20
+}
+
+# longest_of() of a swap lease, which begins on its GPU without waiting for a turn.
+longest_with_swap() {
+  gpurota run --gpu-ids 0 --swap --memory 1G -- "$E2E_LATENCY_PROGRAM" work 200 | tail -n 1
+}
+is_held_back_with_swap() { (($(longest_with_swap) >= 10)); }
+is_free_with_swap() { (($(longest_with_swap) < 10)); }
+
+@test "a swap lease beside a busy interactive swap lease waits, beside a normal one not" {
+  in_background server gpurota run --gpu-ids 0 --swap --memory 1G -- \
+    "$E2E_LATENCY_PROGRAM" serve stream
+  wait_until says server ready
+  wait_until is_free_with_swap
+  gpurota update L1 --latency interactive
+  wait_until is_held_back_with_swap
+  wait_until is_held_back
+  gpurota update L1 --latency normal
+  wait_until is_free
+}
+
+@test "leases that take turns work on beside each other if one of them is interactive" {
+  gpurota set --gpu-ids 0 --capacity 2G --quantum 100ms
+  in_background server gpurota run --gpu-ids 0 --swap --latency interactive -- \
+    "$E2E_LATENCY_PROGRAM" serve stream 1000
+  wait_until says server ready
+  gpurota run --gpu-ids 0 --swap -- "$E2E_LATENCY_PROGRAM" work 200 1000
+  gpurota turns --json | python3 -c '
+import json, sys
+assert len(json.load(sys.stdin)["gpus"][0]["switches"]) > 2'
 }
 
 @test "a slice on another GPU is not held back" {

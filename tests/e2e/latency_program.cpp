@@ -1,11 +1,14 @@
 // Programs for the tests of latency classes and of shares of the compute time.
 //
-//   latency_program serve HOW    submits work, waits for it 30 ms later, has no work for 2 ms, and
+//   latency_program serve HOW [MIB]
+//                                submits work, waits for it 30 ms later, has no work for 2 ms, and
 //                                begins again. How it waits: "stream", for the stream; "copy", by
 //                                a copy to the host from the default stream; "event", for an event
 //                                in a second stream that waits for the first
-//   latency_program work COUNT   submits COUNT times, every millisecond, and prints how many
+//   latency_program work COUNT [MIB]
+//                                submits COUNT times, every millisecond, and prints how many
 //                                milliseconds the longest submission took
+//                                MIB of memory; a page without it
 //
 //   latency_program kernels HOW MICROSECONDS SECONDS
 //                                runs kernels of this length, one after the other, for this
@@ -50,14 +53,14 @@ void* g_stream = nullptr;
 void* g_second = nullptr;
 void* g_event = nullptr;
 
-void make_memory() {
+void make_memory(std::size_t bytes) {
   g_driver = ::dlopen("libcuda.so.1", RTLD_NOW);
   if (g_driver == nullptr) std::exit(2);
   void* context = nullptr;
   check(find<int (*)(unsigned)>("cuInit")(0));
   check(find<int (*)(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0));
   check(find<int (*)(void*)>("cuCtxSetCurrent")(context));
-  check(find<int (*)(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&g_memory, 4096));
+  check(find<int (*)(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&g_memory, bytes));
   // The first stream is a blocking one, so the default stream waits for it.
   check(find<int (*)(void**, unsigned)>("cuStreamCreate")(&g_stream, 0));
   check(find<int (*)(void**, unsigned)>("cuStreamCreate")(&g_second, 1));
@@ -146,12 +149,13 @@ void run_kernels(std::string_view how, std::uint64_t microseconds, int seconds) 
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  make_memory();
-  const std::string_view how = argc == 3 ? argv[2] : "";
+  const bool sized = argc == 4;
+  make_memory(sized ? static_cast<std::size_t>(std::atoi(argv[3])) << 20 : 4096);
+  const std::string_view how = argc >= 3 ? argv[2] : "";
   if (std::strcmp(argv[1], "serve") == 0) {
     serve(how == "copy" ? copy_to_host : how == "event" ? wait_for_event : wait_for_stream);
   }
-  if (argc == 3 && std::strcmp(argv[1], "work") == 0) work(std::atoi(argv[2]));
+  if ((argc == 3 || sized) && std::strcmp(argv[1], "work") == 0) work(std::atoi(argv[2]));
   if (argc == 5 && std::strcmp(argv[1], "kernels") == 0) {
     run_kernels(argv[2], static_cast<std::uint64_t>(std::atoi(argv[3])), std::atoi(argv[4]));
   }

@@ -1,5 +1,6 @@
 #include "swap_client.h"
 
+#include "abi/wire_latency.h"
 #include "ipc/packet.h"
 #include "ipc/unix_socket.h"
 
@@ -211,6 +212,10 @@ int SwapClient::turns() {
   const std::lock_guard lock(mutex_);
   return turns_;
 }
+int SwapClient::pages() {
+  const std::lock_guard lock(mutex_);
+  return pages_;
+}
 Bytes SwapClient::resident() {
   const std::lock_guard lock(mutex_);
   return has_.resident;
@@ -301,6 +306,8 @@ void SwapClient::take(const std::byte* packet, std::size_t size, const std::vect
     gate(*read_as<gpurota_msg_swap_gate>(packet, size));
   } else if (header->type == GPUROTA_MSG_SWAP_MOVE) {
     move(*read_as<gpurota_msg_swap_move>(packet, size));
+  } else if (header->type == GPUROTA_MSG_MARK) {
+    ++pages_;
   } else if (header->type == GPUROTA_MSG_SWAP_OPEN && !fds.empty()) {
     const auto question = read_as<gpurota_msg_open>(packet, size);
     (void)ipc::send_packet(fds[0].get(), std::as_bytes(std::span(&question->name.address, 1)));

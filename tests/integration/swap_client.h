@@ -73,6 +73,7 @@ class SwapClient {
 
   bool gate_open();
   int turns();  // how often its gate was opened
+  int pages();  // how many pages it was given to mark its bursts of work (MARK)
   Bytes resident();
   Bytes out();
   std::optional<gpurota_msg_swap_terms> terms();
@@ -117,6 +118,7 @@ class SwapClient {
   std::uint64_t key_ = 0;
   bool busy_ = false, lazy_ = false, rdma_ = false, open_ = false, gone_ = false;
   int turns_ = 0;
+  int pages_ = 0;
 };
 
 }  // namespace gpurota::testing

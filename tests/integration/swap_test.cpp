@@ -1,4 +1,5 @@
 // Swap leases through the sockets: leases, hand-written tenants, and turns between them.
+#include "abi/wire_latency.h"
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>
@@ -146,6 +147,24 @@ TEST_F(SwapTest, SliceGetsNoTurnMessages) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_EQ(tenant.hello(reply->lease.lease_id.value), GPUROTA_OK);
   EXPECT_EQ(tenant.features() & GPUROTA_FEATURE_SWAP, 0u);
+}
+
+// An older library ignores the messages of latency classes in a swap lease.
+TEST_F(SwapTest, OnlyALibraryThatKnowsLatencyClassesInSwapLeasesTakesPart) {
+  proto::Acquire interactive = swap_request(gib(4));
+  interactive.request.latency = "interactive";
+  const auto lease = acquire(interactive);
+  ASSERT_TRUE(lease) << lease.error().message;
+  constexpr std::uint64_t kOld = GPUROTA_FEATURE_SWAP | GPUROTA_FEATURE_LATENCY;
+  SwapClient old(daemon.tenant_socket()), server(daemon.tenant_socket());
+  SwapClient training(daemon.tenant_socket());
+  ASSERT_EQ(training.hello(make_lease(gib(4)), kOld | GPUROTA_FEATURE_SWAP_LATENCY), GPUROTA_OK);
+  ASSERT_EQ(old.hello(lease->lease.lease_id.value, kOld), GPUROTA_OK);
+  ASSERT_EQ(server.hello(lease->lease.lease_id.value, kOld | GPUROTA_FEATURE_SWAP_LATENCY),
+            GPUROTA_OK);
+  EXPECT_TRUE(eventually([&] { return server.pages() == 1; }));
+  EXPECT_EQ(old.pages(), 0);
+  EXPECT_EQ(training.pages(), 0);
 }
 
 TEST_F(SwapTest, ATenantGrowsToItsLeasesLimitAndNotBeyond) {

@@ -84,7 +84,7 @@ Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
 Result<void> read_classes(const Raw& raw, LeaseWishes& run) {
   run.latency = latency_of(raw.latency);
   const LatencyClass latency = run.latency.value_or(LatencyClass::kNormal);
-  GPUROTA_TRY(check_latency(latency, {run.memory.has_value(), run.swap, raw.filler}));
+  GPUROTA_TRY(check_latency(latency, {run.memory.has_value() || run.swap, raw.filler}));
   GPUROTA_ASSIGN_OR_RETURN(run.compute, compute_of(raw.compute));
   const std::size_t named = run.gpu_ids.size();
   return check_compute_share(run.compute.value_or(0),

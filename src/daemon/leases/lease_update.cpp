@@ -36,8 +36,8 @@ Result<void> change_latency(Lease& lease, LatencyClass latency) {
   if (!can_have(lease, latency)) {
     return fail(Code::kInvalid,
                 to_string(lease.id) +
-                    " cannot be interactive: so far only slices can, which are made with --memory "
-                    "and without --swap");
+                    " cannot be interactive: only a lease that shares its GPUs can, made with "
+                    "--memory or --swap, and no filler");
   }
   lease.latency = latency;
   return {};

@@ -48,13 +48,12 @@ Result<std::optional<LatencyClass>> read_latency(const std::optional<std::string
 
 Result<void> check_latency(const AcquireRequest& request) {
   const lease::PlacementRequest& placement = request.placement;
-  return gpurota::check_latency(request.latency, {placement.memory.has_value(), placement.swap,
+  return gpurota::check_latency(request.latency, {placement.memory.has_value() || placement.swap,
                                                   request.kind == LeaseKind::kFiller});
 }
 
 bool can_have(const Lease& lease, LatencyClass latency) {
-  return gpurota::check_latency(
-             latency, {!lease.exclusive(), lease.swap(), lease.kind == LeaseKind::kFiller})
+  return gpurota::check_latency(latency, {!lease.exclusive(), lease.kind == LeaseKind::kFiller})
       .has_value();
 }
 

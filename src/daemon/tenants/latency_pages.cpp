@@ -11,8 +11,7 @@ namespace gpurota::daemon {
 namespace {
 
 bool takes_part(const Tenant& tenant) {
-  return tenant.has_latency_classes && !tenant.swap && !tenant.dead && tenant.session &&
-         tenant.event;
+  return tenant.has_latency_classes && !tenant.dead && tenant.session && tenant.event;
 }
 
 // The word of a new page. Each page begins elsewhere, so that a reader that had another page at the

@@ -1,5 +1,5 @@
-// Tells processes of slices for whose bursts of work they hold back their own: those of interactive
-// leases on the same GPU (abi/wire_latency.h). State thread only.
+// Tells processes for whose bursts of work they hold back their own: those of interactive leases on
+// the same GPU (abi/wire_latency.h). State thread only.
 //
 // A process of an interactive lease gets a page only while there is a process beside it that reads
 // the page. All pages of a lease count for all processes of a lease beside it, whichever GPUs they
@@ -65,7 +65,7 @@ class LatencyPages {
   const TenantTable& table_;
   UserBudgets& budgets_;
   std::uint32_t told_budget_ = 0;         // the budget in the newest HOLD
-  std::map<LeaseId, uid_t> interactive_;  // slices, and their users
+  std::map<LeaseId, uid_t> interactive_;  // and their users
   std::map<TenantId, Marker> markers_;
   std::uint32_t last_seq_ = 0;
   bool unsent_ = false;  // a message was not taken

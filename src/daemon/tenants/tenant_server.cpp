@@ -102,13 +102,13 @@ bool TenantServer::on_event(Tenant& tenant, const TenantMessage& message) {
   if (const auto* ready = std::get_if<gpurota_msg_park_ready>(&message)) {
     if (parts_.on_park_ready) parts_.on_park_ready(tenant, *ready);
     good = true;
+  } else if (const auto* marked = std::get_if<gpurota_msg_marked>(&message)) {
+    latency_.on_marked(tenant, *marked);
+    good = true;
   } else if (tenant.swap) {
     good = is_swap_message(message) && parts_.swap.take(id, message);
   } else if (const auto* back = std::get_if<gpurota_msg_return>(&message)) {
     good = accounts_.give_back(tenant, *back);
-  } else if (const auto* marked = std::get_if<gpurota_msg_marked>(&message)) {
-    latency_.on_marked(tenant, *marked);
-    good = true;
   }
   if (good) accounts_.answer_asked(id);
   return good;
@@ -185,7 +185,8 @@ Result<Tenant*> TenantServer::add_tenant(TenantSession& session, const gpurota_m
   tenant->lease = entry.lease.id;
   tenant->session = &session;
   tenant->swap = entry.lease.swap();
-  tenant->has_latency_classes = (hello.features & GPUROTA_FEATURE_LATENCY) != 0;
+  tenant->has_latency_classes = (hello.features & (tenant->swap ? GPUROTA_FEATURE_SWAP_LATENCY
+                                                                : GPUROTA_FEATURE_LATENCY)) != 0;
   tenant->has_windows = (hello.features & GPUROTA_FEATURE_WINDOWS) != 0;
   tenant->has_parking = (hello.features & GPUROTA_FEATURE_PARK) != 0;
   tenant->user = session.peer.uid;

@@ -23,7 +23,7 @@ gpurota_msg_hello make_hello(State& s) {
   hello.magic = GPUROTA_WIRE_MAGIC;
   hello.version = GPUROTA_WIRE_VERSION;
   hello.features = GPUROTA_FEATURE_SWAP | GPUROTA_FEATURE_LATENCY | GPUROTA_FEATURE_PARK |
-                   GPUROTA_FEATURE_WINDOWS;
+                   GPUROTA_FEATURE_WINDOWS | GPUROTA_FEATURE_SWAP_LATENCY;
   hello.lease = config().lease;
   memcpy(hello.token, config().token, sizeof(hello.token));
   for (uint32_t i = 0; i < s.link.slot_count; ++i) {

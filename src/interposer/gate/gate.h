@@ -40,6 +40,14 @@ struct alignas(64) GateMark {
 // The mark of this thread; nullptr until the thread first comes to a gate. One gate per process.
 extern __thread GateMark* t_gate_mark __attribute__((tls_model("initial-exec")));
 
+// Whether the calling thread is inside its process's gate, or in a callback of the driver. Of
+// threads that share a mark: whether one of them is.
+inline bool is_inside_gate() {
+  const GateMark* const mark = t_gate_mark;
+  return mark != nullptr &&
+         (mark->depth.load(std::memory_order_relaxed) > 0 || mark->callbacks > 0);
+}
+
 class Gate {
  public:
   static constexpr uint32_t kMarks = 4096;

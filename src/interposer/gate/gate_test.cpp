@@ -172,6 +172,22 @@ TEST_F(GateTest, WorkCapturedIntoAGraphPassesAClosedGate) {
   EXPECT_EQ(gate->waiting(), 0u);
 }
 
+TEST_F(GateTest, AThreadIsInsideDuringItsCallAndDuringACallback) {
+  std::thread program([&] {
+    EXPECT_FALSE(is_inside_gate());
+    {
+      GateGuard guard(*gate, GateClass::kSubmits, submits);
+      EXPECT_TRUE(is_inside_gate());
+      std::thread([] { EXPECT_FALSE(is_inside_gate()) << "another thread"; }).join();
+      gate->begin_callback();
+      EXPECT_TRUE(is_inside_gate());
+      gate->end_callback();
+    }
+    EXPECT_FALSE(is_inside_gate());
+  });
+  program.join();
+}
+
 TEST_F(GateTest, MemoryAccessWaitsOnlyWhileMemoryIsEvicted) {
   gate->set(GateState::kShut);
   { GateGuard guard(*gate, GateClass::kResidency, submits); }

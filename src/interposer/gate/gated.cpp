@@ -21,13 +21,16 @@ void GatePass::enter_gate(GateClass what, Kind kind) {
   refused_ = mark_ == nullptr;
 }
 
+// A swap lease's process holds back its work before the gate: inside, its turn could not be taken
+// away.
 GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, Kind kind)
     : stream_(stream), per_thread_(per_thread), kind_(kind), submits_(what == GateClass::kSubmits) {
-  if (swapping()) {
-    enter_gate(what, kind);
-  } else if (submits_) {
-    counted_ = before_submission(state(), stream, per_thread, kind == Kind::kOverlaps);
+  const bool swaps = swapping();
+  if (submits_ && !(swaps && is_inside_gate())) {
+    wait_for_others(state(), stream, per_thread, kind == Kind::kOverlaps);
   }
+  if (swaps) enter_gate(what, kind);
+  if (submits_ && !refused_) counted_ = before_submission(state(), stream, per_thread);
 }
 
 GatePass::Kind kind_of(const CUlaunchConfig* config) {
@@ -43,13 +46,10 @@ GatePass::Kind kind_of(const CUlaunchConfig* config) {
 }
 
 GatePass::~GatePass() {
-  if (!submits_ && mark_ == nullptr) return;
   State& s = state();
-  if (mark_ == nullptr) {
-    // The end that a kEnds call notes covers the call itself, so nothing may be counted after it.
-    if (counted_ != 0 && kind_ != Kind::kEnds) after_submission(s, counted_);
-    return;
-  }
+  // The end that a kEnds call notes covers the call itself, so nothing may be counted after it.
+  if (counted_ != 0 && kind_ != Kind::kEnds) after_submission(s, counted_);
+  if (mark_ == nullptr) return;
   const bool thread_stream = stream_ == CU_STREAM_PER_THREAD || (per_thread_ && stream_ == nullptr);
   // Another thread cannot query a thread's own default stream, so an event marks the submission.
   if (submits_ && thread_stream) mark_thread_stream(s);

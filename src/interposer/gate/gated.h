@@ -1,5 +1,5 @@
-// Takes a driver call through the gate of a swap lease (gate.h), or through the latency classes of
-// a slice (latency.h). A process with neither role pays two loads.
+// Takes a driver call through the latency classes and compute shares (latency.h), and through the
+// gate of a swap lease (gate.h). A process without any of these roles pays two loads.
 //
 // A call inside the gate counts as being submitted, so a call must wait for memory before it enters
 // the gate, never inside.

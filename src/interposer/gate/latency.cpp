@@ -104,9 +104,32 @@ void wait_for_window(State& s, Windows& windows, CUstream stream, bool per_threa
   __atomic_fetch_add(&page->waited_us, static_cast<uint64_t>(now_us() - begun), __ATOMIC_RELAXED);
 }
 
-// Holds back the submission for interactive leases, and until the process has a window. Then bounds
-// what is in flight.
-void wait_for_others(State& s, uint32_t roles, CUstream stream, bool per_thread, bool overlaps) {
+uint64_t current_key() { return reinterpret_cast<uintptr_t>(current_context()); }
+
+// Whether the stream and the legacy default stream wait for each other. The stream does not
+// capture.
+bool is_blocking(CUstream stream, bool per_thread) {
+  if (is_legacy_stream(stream, per_thread)) return true;
+  const Outside outside = Outside::unless_captured(stream, per_thread);
+  unsigned int flags = CU_STREAM_NON_BLOCKING;
+  if (outside) GPUROTA_OWN(cuStreamGetFlags)(outside, meant_stream(stream, per_thread), &flags);
+  return (flags & CU_STREAM_NON_BLOCKING) == 0;
+}
+
+// Of a stream of the current context that does not capture.
+StreamTraits traits_of(CUstream stream, bool per_thread) {
+  return {current_key(), is_blocking(stream, per_thread)};
+}
+
+void show_burst(State& s, bool begun) {
+  if (begun) show(s, &gpurota_page_use::bursts, latency_of(s).bursts.bursts());
+}
+
+}  // namespace
+
+void wait_for_others(State& s, CUstream stream, bool per_thread, bool overlaps) {
+  const uint32_t roles = s.roles.load(std::memory_order_acquire);
+  if ((roles & (kHoldsBack | kTakesWindows)) == 0) return;
   Latency& latency = latency_of(s);
   int64_t busy_us = 0;
   if ((roles & kHoldsBack) != 0) {
@@ -131,36 +154,9 @@ void wait_for_others(State& s, uint32_t roles, CUstream stream, bool per_thread,
                                times, busy_us + kActiveUs);
 }
 
-uint64_t current_key() { return reinterpret_cast<uintptr_t>(current_context()); }
-
-// Whether the stream and the legacy default stream wait for each other. The stream does not
-// capture.
-bool is_blocking(CUstream stream, bool per_thread) {
-  if (is_legacy_stream(stream, per_thread)) return true;
-  const Outside outside = Outside::unless_captured(stream, per_thread);
-  unsigned int flags = CU_STREAM_NON_BLOCKING;
-  if (outside) GPUROTA_OWN(cuStreamGetFlags)(outside, meant_stream(stream, per_thread), &flags);
-  return (flags & CU_STREAM_NON_BLOCKING) == 0;
-}
-
-// Of a stream of the current context that does not capture.
-StreamTraits traits_of(CUstream stream, bool per_thread) {
-  return {current_key(), is_blocking(stream, per_thread)};
-}
-
-void show_burst(State& s, bool begun) {
-  if (begun) show(s, &gpurota_page_use::bursts, latency_of(s).bursts.bursts());
-}
-
-}  // namespace
-
-uint64_t before_submission(State& s, CUstream stream, bool per_thread, bool overlaps) {
-  const uint32_t roles = s.roles.load(std::memory_order_acquire);
-  if ((roles & (kSaysWork | kHoldsBack)) == 0) return 0;
-  if ((roles & (kHoldsBack | kTakesWindows)) != 0) {
-    wait_for_others(s, roles, stream, per_thread, overlaps);
-  }
-  std::atomic<uint32_t>* const word = (roles & kSaysWork) != 0 ? own_word(s) : nullptr;
+uint64_t before_submission(State& s, CUstream stream, bool per_thread) {
+  if ((s.roles.load(std::memory_order_acquire) & kSaysWork) == 0) return 0;
+  std::atomic<uint32_t>* const word = own_word(s);
   if (word == nullptr || is_capturing(stream, per_thread)) return 0;
   const uint64_t key = key_of_stream(stream, per_thread);
   show_burst(s, latency_of(s).bursts.submit(word, key, coarse_us(),

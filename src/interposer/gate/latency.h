@@ -1,4 +1,4 @@
-// Latency classes and shares of the compute time in a process with a slice (docs/design/latency.md,
+// Latency classes and shares of the compute time in a process (docs/design/latency.md,
 // docs/design/compute-shares.md). A process of an interactive lease marks its bursts of work
 // (bursts.h); a process beside such a lease holds back submissions meanwhile (holds.h), and bounds
 // what it has in flight (in_flight.h). On a GPU whose compute time is divided, a process marks its
@@ -25,12 +25,16 @@ struct Latency {
   std::atomic<uint32_t> waiting;  // threads that wait for a window; shown in the page
 };
 
-// Around a submission to the stream. before_submission() may wait. A submission that is recorded
-// into a graph is left alone. `overlaps`: the submission may begin before the one before it has
-// ended (InFlight).
-// Returns the key of the stream if the submission is part of a burst, else 0: give that to
-// after_submission().
-uint64_t before_submission(State& s, CUstream stream, bool per_thread, bool overlaps);
+// Around a submission to the stream. A submission that is recorded into a graph is left alone.
+//
+// wait_for_others() holds the submission back for interactive leases, and until the process has a
+// window; then it bounds what is in flight. A thread inside the gate must not call it, because
+// nobody could take the turn away meanwhile. `overlaps`: the submission may begin before the one
+// before it has ended (InFlight).
+void wait_for_others(State& s, CUstream stream, bool per_thread, bool overlaps);
+// Counts the submission. Returns the key of the stream if the submission is part of a burst, else
+// 0: give that to after_submission().
+uint64_t before_submission(State& s, CUstream stream, bool per_thread);
 void after_submission(State& s, uint64_t key);
 
 // An event was recorded in the stream.
