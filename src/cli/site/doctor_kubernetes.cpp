@@ -59,8 +59,8 @@ std::string offered_text(const KubernetesNode& node) {
   return text;
 }
 
-// Until its restart, kubelet keeps a plugin's resource, although the plugin is gone and pods get
-// GPUs by claims.
+// Until kubelet restarts, it keeps the resources of a device plugin, even if the plugin is gone and
+// pods now get their GPUs through claims.
 bool remembers_plugin(const KubernetesNode& node) {
   return node.plugin_has_given || !offered_text(node).empty();
 }

@@ -55,8 +55,8 @@ class DraNode {
   bool has(const std::string& key) { return book_.find(key) != nullptr; }
   void on_lease(const std::string& key, LeaseId lease);
   Result<void> remove(const std::string& uid);
-  // Takes the API server's answer: a claim that the scheduler does not count is not in the capacity
-  // either.
+  // Takes the API server's answer. The scheduler no longer counts a claim that is gone there, so
+  // devices() leaves it out of the capacity, too.
   void on_review(const std::string& uid, bool is_there);
 
   // Takes the daemon's view; an error means that the daemon is away.
