@@ -86,7 +86,8 @@ class Machine {
   // (null: it is on no simulated GPU).
   ProcessSlot& own_slot() { return state_->process[slot_]; }
   ProcessSlot* find_process(std::int32_t pid);
-  // Takes what the process has from its GPUs into host memory, and back. False: there is no room.
+  // Moves what the process has on its GPUs into host memory (take_off), and back (put_back). False:
+  // there is no room.
   bool take_off(ProcessSlot& slot);
   bool put_back(ProcessSlot& slot);
 
