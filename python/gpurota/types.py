@@ -505,7 +505,7 @@ class TurnLease:
     own_quantum_ms: Optional[int] = None
     soft_limit_bytes: Optional[int] = None
     above_soft_limit: Optional[bool] = None  # leases that are not above their soft limits go first
-    # the part of limit_bytes that may stay in host memory, also during its turns
+    # the part of limit_bytes that may stay in host memory, even during its turns
     oversize_bytes: Optional[int] = None
     hosted_bytes: Optional[int] = None  # the part of oversize_bytes that is in use
     # being moved back to the GPU; counted in neither resident_bytes nor out_bytes

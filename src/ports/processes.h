@@ -98,7 +98,7 @@ class Processes {
   // outermost of these. In our namespace the process belongs to this user, whatever uid the process
   // has in its own namespace. Nothing: the process is in our namespace, or that cannot be told.
   virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }
-  // The path of the program that a process runs, also where an upgrade has replaced it since; empty
+  // The path of the program that a process runs, even where an upgrade has replaced it since; empty
   // if it cannot be told.
   virtual std::string executable_of(pid_t pid) = 0;
 

@@ -93,7 +93,7 @@ other_is_on_instead() {
   wait_until has_started moved 2
 }
 
-@test "a paused filler does not keep others off its GPU, also if the daemon was killed meanwhile" {
+@test "a paused filler does not keep others off its GPU, even if the daemon was killed meanwhile" {
   stays_last 1h
   gpurota reload
   add_moved
@@ -131,7 +131,7 @@ other_is_on_instead() {
   other_is_on_instead
 }
 
-@test "time in host memory does not count in a filler's stay, also if it was paused meanwhile" {
+@test "time in host memory does not count in a filler's stay, even if it was paused meanwhile" {
   stays_last 1h
   gpurota reload
   local started=$SECONDS stayed

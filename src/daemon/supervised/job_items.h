@@ -53,7 +53,7 @@ class JobItems {
 
   enum class What { kStart, kStop, kRestart };
   Result<void> control(std::uint64_t array, std::int64_t index, What what, const std::string& by);
-  // Makes the items that did not end well start again: soon, some at a time, also after a kill -9.
+  // Makes the items that did not end well start again: soon, some at a time, even after a kill -9.
   Result<void> retry(std::uint64_t array);
   // Makes all items wait, as if none had begun.
   Result<void> reset(JobEntry& array);

@@ -469,7 +469,7 @@ void ParkKeeper::record(LeaseId lease, proto::EventType type, const std::string&
   event.type = type;
   event.lease = lease;
   const LeaseEntry* const entry = parts_.tables.find(lease);
-  // The owner may see the detail, also if an administrator has parked the lease.
+  // The owner may see the detail, even if an administrator has parked the lease.
   if (entry) event.uid = entry->lease.uid;
   if (by && event.uid != by->uid) event.detail = fmt::format("by user {}", by->uid);
   if (!detail.empty()) event.detail += (event.detail.empty() ? "" : ": ") + detail;

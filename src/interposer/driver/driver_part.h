@@ -1,7 +1,7 @@
 // The state of this process as a tenant, and the part of the state for driver/.
 //
 // The state of a tenant lives in one mapping that the kernel wipes in a forked child
-// (MADV_WIPEONFORK), also when the fork bypasses libc. All-zero is the valid first state of every
+// (MADV_WIPEONFORK), even when the fork bypasses libc. All-zero is the valid first state of every
 // part: a child finds itself not attached, with all locks free, and becomes a tenant of its own at
 // its first allocation. Only what is true of the program file and its environment (config, driver
 // addresses) lives elsewhere.
