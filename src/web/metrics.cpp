@@ -167,7 +167,7 @@ void add_by_word(Text& text, const char* key, const Items& items, WordOf word_of
   for (const auto& [word, count] : counts) text.add(fmt::format("{}=\"{}\"", key, word), count);
 }
 
-// Of each GPU, how many leases have a limit there, by who enforces it.
+// For each GPU, how many leases have a limit there, by who enforces it.
 void add_enforcement(Text& text, const proto::Status::Reply& status) {
   text.begin(
       "gpurota_gpu_limits", "gauge",

@@ -17,7 +17,7 @@ teardown() {
 
 stays_last() { printf '[filler]\nlongest_stay = "%s"\n' "$1" >gpurota.toml; }
 add_hold() { add_filler "$1" "${@:2}" -- "$PROGRAM" hold 100; }
-# starts_of NAME: how often this filler has started.
+# starts_of NAME: how many times this filler has started.
 starts_of() { gpurota events --json | grep '"filler_started"' | grep -c "\"$1: " || true; }
 has_started() { [ "$(starts_of "$1")" -ge "$2" ]; }
 is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }

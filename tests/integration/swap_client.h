@@ -72,7 +72,7 @@ class SwapClient {
   void disconnect();
 
   bool gate_open();
-  int turns();  // how often its gate was opened
+  int turns();  // how many times its gate was opened
   Bytes resident();
   Bytes out();
   std::optional<gpurota_msg_swap_terms> terms();

@@ -49,7 +49,7 @@ bool reconnect_once(State& s, int64_t patience_ms = kHandshakeMs);
 // With Link::mutex held: ends the connection.
 void disconnect(State& s);
 
-// Starts the helper thread if it does not run. With Link::mutex held.
+// Starts the helper thread if it is not running. With Link::mutex held.
 void start_helper(State& s);
 
 }  // namespace gpurota::interposer

@@ -9,8 +9,8 @@
 namespace gpurota::interposer {
 
 // The function `name` of libc.so.6, libdl.so.2 or libpthread.so.0 (in that order), or of musl's C
-// library. Of several versions, the one that new programs are linked to. nullptr if no such object
-// has it.
+// library. If it has several versions, the one that new programs are linked to. nullptr if no such
+// object has it.
 void* find_libc_symbol(const char* name);
 
 // Answers a lookup of `name` that another library's IFUNC resolver makes before this library is

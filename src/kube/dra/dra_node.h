@@ -45,8 +45,8 @@ class DraNode {
   };
   // Empty: the claim is unknown and must be read.
   Result<std::vector<Work>> find(const std::string& uid) const;
-  // `was_refused`: an earlier call for this claim failed to get its leases. Of several leases, none
-  // is then requested until there is room for all.
+  // `was_refused`: an earlier call for this claim failed to get its leases. If the claim has
+  // several, none is then requested until there is room for all.
   Result<std::vector<Work>> add(const AllocatedClaim& allocated, bool was_refused = false);
   // Called when the claim has all of its leases. Stored on return.
   Result<void> keep(const std::string& uid) { return book_.keep(uid); }

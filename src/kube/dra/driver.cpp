@@ -119,7 +119,8 @@ void Driver::tick() {
   settle();
 }
 
-// kubelet may not run yet.
+// If kubelet is not running yet, its folder may not exist: then this fails, and a later call tries
+// again.
 void Driver::watch_folder() {
   if (watch_) return;
   auto watch = FolderWatch::make(loop_, registry_, [this] { check_sockets(); });
