@@ -128,8 +128,9 @@ class LeaseGpu:
     turn_position: Optional[int] = None
     # for a swap lease: memory that is in host memory until its next turn
     moved_out_bytes: Optional[int] = None
-    # the driver's limit for its programs on this GPU, or for a part of them (not_by_driver); of a
-    # pod: for all leases of the pod together; None: there is none
+    # the driver's limit for the lease's programs on this GPU, or for only a part of them
+    # (not_by_driver says why); if the lease is a pod's: for all leases of the pod together; None:
+    # there is none
     driver_limit_bytes: Optional[int] = None
 
 
@@ -176,8 +177,8 @@ class Lease:
     # leave
     leaves: Optional[datetime.datetime] = None
     enforced_by: Optional[str] = None  # library, library_and_driver. None: it has no limit
-    # if the site wants limits enforced by the driver as well: why this limit is not, or for a part
-    # of its programs only
+    # if the site wants limits enforced by the driver as well: why the driver does not enforce this
+    # one, or only for a part of the lease's programs
     not_by_driver: Optional[str] = None
     # owner; the control group of a driver's limit that somebody else set and that applies to the
     # lease, or to a part of its programs
@@ -270,8 +271,8 @@ class Job:
     lease_id: Optional[str] = None
     request_id: Optional[str] = None  # while it waits in the queue
     position: Optional[int] = None  # in the queue
-    # why the job waits in the queue; `detail` has the same as text, with the time of this machine's
-    # clock
+    # why the job waits in the queue; `detail` has the same as text, with its time in the local time
+    # of the daemon's machine
     wait_reason: Optional[Reason] = None
     array: Optional[str] = None  # for an array: the indices of its items, "1-50"
     at_once: Optional[int] = None  # for an array: the most items that run at the same time
@@ -321,7 +322,7 @@ class Request:
     free: int  # the number of GPUs that are free for this request now
     # indices of the GPUs on which it will start, as far as known now; idle ones are held
     planned: List[int]
-    reason: str  # wait_reason as text, with the time of this machine's clock
+    reason: str  # wait_reason as text, with its time in the daemon's local time
     as_name: Optional[str] = None
     gpu_ids: Optional[List[str]] = None  # the GPUs that were named; None: any
     memory: Optional[Size] = None
@@ -366,7 +367,7 @@ class Booking:
     labels: List[str]  # their names for people
     as_name: Optional[str] = None
     memory: Optional[Size] = None  # of each GPU; None: the whole GPU
-    trouble: Optional[str] = None  # wait_reason as text, with the time of this machine's clock
+    trouble: Optional[str] = None  # wait_reason as text, with its time in the daemon's local time
     note: Optional[str] = None  # owner
     wait_reason: Optional[Reason] = None  # why it has not begun although its time has come
     # leases without a stated end leave when the booking begins, not when it is used
@@ -575,8 +576,8 @@ class HoldReply:
     """What Hold answers."""
 
     lease: Lease
-    # finished, released, lost, expired, booking. how the lease ended; booking: a booking of one of
-    # its GPUs is used
+    # finished, released, lost, expired, booking. how the lease ended; booking: it left for a
+    # booking of one of its GPUs
     ended: Optional[str] = None
     # one sentence for the user: who released the lease, or why it was lost
     reason: Optional[str] = None
