@@ -40,7 +40,7 @@ class Reason:
     """The reason for a wait: one whole sentence. Clients put `time` where `text` has {time}, and
     add nothing else. docs/design/control-protocol.md says what each code means."""
 
-    # out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended,
+    # one of out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended,
     # ending, expired_in_use, booked, booked_open_ended, free_until, over_capacity, unreserved_use,
     # machine_memory, filler_leaving, cannot_start, leased, wanted, foreign_process, load, paused,
     # removed, other_filler, idle_time, resting
@@ -58,9 +58,9 @@ class Gpu:
     uuid: str
     name: str
     pci: str  # 00000000:01:00.0
-    # available, held, in_use, unreserved_use, draining, error, split. available: no lease has it,
-    # except fillers that have not expired and parked leases; held: idle, but kept for `held_for`;
-    # split: leases get its MIG instances instead
+    # one of available, held, in_use, unreserved_use, draining, error, split; available: no lease
+    # has it, except fillers that have not expired and parked leases; held: idle, but kept for
+    # `held_for`; split: leases get its MIG instances instead
     state: str
     memory_bytes: int  # size
     reserved_bytes: int  # promised to slices; all memory while a lease has the GPU exclusively
@@ -146,10 +146,10 @@ class Pod:
 @dataclass(frozen=True)
 class Lease:
     lease_id: str  # "L12"
-    kind: str  # run, reservation, job, filler, pod, slurm
-    share: str  # exclusive, slice, swap
-    # active, ending, expired. ending: its processes are being ended, or its memory is not free yet;
-    # expired: its time is over, but its programs still hold memory
+    kind: str  # one of run, reservation, job, filler, pod, slurm
+    share: str  # one of exclusive, slice, swap
+    # one of active, ending, expired; ending: its processes are being ended, or its memory is not
+    # free yet; expired: its time is over, but its programs still hold memory
     state: str
     uid: int
     user: str
@@ -176,21 +176,21 @@ class Lease:
     # when it leaves for a booking, at the earliest; known a day ahead; None: it is not known to
     # leave
     leaves: Optional[datetime.datetime] = None
-    enforced_by: Optional[str] = None  # library, library_and_driver. None: it has no limit
+    enforced_by: Optional[str] = None  # one of library, library_and_driver; None: it has no limit
     # if the site wants limits enforced by the driver as well: why the driver does not enforce this
     # one, or only for a part of the lease's programs
     not_by_driver: Optional[str] = None
     # owner; the control group of a driver's limit that somebody else set and that applies to the
     # lease, or to a part of its programs
     limited_group: Optional[str] = None
-    latency: Optional[str] = None  # normal, interactive
+    latency: Optional[str] = None  # one of normal, interactive
     # the interactive leases for which its programs hold back work; None: none
     held_back_for: Optional[List[str]] = None
     # owner; for how long they have held back work, by the report of the program with the most;
     # programs that have ended do not count
     held_seconds: Optional[int] = None
-    # parking, parked, unparking, waiting. its processes are off its GPUs, or on the way there or
-    # back; waiting: parked, and brought back as soon as there is room
+    # one of parking, parked, unparking, waiting; its processes are off its GPUs, or on the way
+    # there or back; waiting: parked, and brought back as soon as there is room
     parked: Optional[str] = None
     # owner; why it could not be parked, or brought back, the last time
     park_trouble: Optional[str] = None
@@ -383,8 +383,8 @@ class Booking:
 class Container:
     """A container, as named by the control groups of its engine."""
 
-    # docker, podman, nerdctl, containerd, crio, lxc, kubernetes. kubernetes: the group does not
-    # name the engine
+    # one of docker, podman, nerdctl, containerd, crio, lxc, kubernetes; kubernetes: the group does
+    # not name the engine
     engine: str
     container_id: str  # 64 hex digits; for LXC: its name; empty: only the pod is known
     pod: Optional[str] = None  # the pod's UID
@@ -397,7 +397,7 @@ class Container:
 class Process:
     gpu: int
     gpu_uuid: str
-    type: str  # compute, graphics
+    type: str  # one of compute, graphics
     tenant: bool  # connected through libgpurota
     pid: Optional[int] = None  # owner
     uid: Optional[int] = None  # None: ended between two samples, or hidden
@@ -417,8 +417,8 @@ class Process:
     # process itself
     held_seconds: Optional[int] = None
     bursts: Optional[int] = None  # owner; of work, in an interactive lease
-    # absent, silent, away. the state of libgpurota in a process that has a limit but is not a
-    # tenant. absent: not loaded, or without a lease to enforce; silent: loaded with a lease, but
+    # one of absent, silent, away; the state of libgpurota in a process that has a limit but is not
+    # a tenant. absent: not loaded, or without a lease to enforce; silent: loaded with a lease, but
     # has never connected (a finding not_limited); away: was connected to an earlier daemon
     library: Optional[str] = None
 
@@ -435,15 +435,15 @@ class FoundProcess:
 class Finding:
     """A finding of the watch: use of a GPU that does not agree with the leases."""
 
-    # unreserved_use, foreign_use, over_limit, unused, not_limited. foreign_use: use of a GPU that
-    # another user has exclusively; not_limited: libgpurota is loaded to enforce a limit, but does
-    # not enforce it
+    # one of unreserved_use, foreign_use, over_limit, unused, not_limited; foreign_use: use of a GPU
+    # that another user has exclusively; not_limited: libgpurota is loaded to enforce a limit, but
+    # does not enforce it
     kind: str
     gpu: int
     gpu_uuid: str
     since: datetime.datetime  # for unused: the last use
     process_count: int
-    action: str  # report, notify, stop
+    action: str  # one of report, notify, stop
     # the processes are in a container: a process that an engine starts for a command is not in the
     # command's lease
     container: bool
@@ -461,13 +461,13 @@ class Finding:
 class Event:
     event_id: int  # later events have greater ids
     time: datetime.datetime
-    # lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued,
+    # one of lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued,
     # request_granted, request_cancelled, call_denied, grant_denied, finding_begun, finding_ended,
     # process_stopped, gpu_error, gpu_recovered, gpu_drained, gpu_undrained, config_reloaded,
     # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble,
     # gpu_set, filler_resumed, booking_made, booking_moved, booking_begun, booking_cancelled,
     # booking_missed, access_set, access_mended, job_changed, filler_changed, lease_parked,
-    # lease_unparked, park_failed. job_changed, filler_changed: an administrator has changed another
+    # lease_unparked, park_failed; job_changed, filler_changed: an administrator has changed another
     # user's
     type: str
     count: int  # the number of times; repeated denials are one event
@@ -576,7 +576,7 @@ class HoldReply:
     """What Hold answers."""
 
     lease: Lease
-    # finished, released, lost, expired, booking. how the lease ended; booking: it left for a
+    # one of finished, released, lost, expired, booking; how the lease ended; booking: it left for a
     # booking of one of its GPUs
     ended: Optional[str] = None
     # one sentence for the user: who released the lease, or why it was lost
