@@ -354,8 +354,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Booking:
-    """A reservation that has not begun: GPUs that are kept for a user from a later time on. At its
-    beginning, the booking becomes a lease."""
+    """A reservation that has not begun: GPUs that are kept for a user, beginning at a later time.
+    Then the booking becomes a lease."""
 
     request_id: str  # "R7": for Cancel
     uid: int

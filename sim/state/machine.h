@@ -75,8 +75,8 @@ class Machine {
   bool drop(const MemoryId& id);
   bool export_as(const MemoryId& id, int fd);
 
-  // Whether the driver limits memory by control group: from version 615 on. A limit ends with its
-  // group. set_group_limits() returns false if the table is full.
+  // Whether the driver limits memory by control group, which drivers do since version 615. A limit
+  // ends with its group. set_group_limits() returns false if the table is full.
   bool limits_groups() const;
   bool set_group_limits(int device, const std::string& group, std::uint64_t soft,
                         std::uint64_t hard);

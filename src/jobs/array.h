@@ -101,7 +101,7 @@ class Items {
   // begin (kCancelled).
   void rest(std::int64_t index, JobState state);
   bool has_failed() const { return ended_.failed + ended_.unknown + ended_.cancelled > 0; }
-  // The first items that did not end well, from this index on: at most `most`.
+  // The first items that did not end well, beginning at this index: at most `most`.
   std::vector<std::int64_t> failed_from(std::int64_t index, std::size_t most) const;
   // Makes all items wait, as if none had begun. Do not call while one runs.
   void reset();

@@ -228,7 +228,7 @@ Actions Supervision::ended(Moment now, RunEnd end) {
     actions.insert(actions.end(), more.begin(), more.end());
     return actions;
   }
-  // kLeaseLost: mostly because somebody took the lease away, and a restart of the job would take
+  // kLeaseLost: usually because somebody took the lease away, and a restart of the job would take
   // the GPU again.
   const bool ours = reason == EndReason::kStopped || reason == EndReason::kLeaseLost || left;
   if (ours) {

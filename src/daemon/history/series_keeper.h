@@ -2,8 +2,8 @@
 // and stores them. State thread only; a worker uses the disk.
 //
 // New figures are stored in one transaction after at most 10 s, so a kill -9 loses the figures of
-// at most 10 s. Figures that cannot be stored stay in memory and are tried again. The failure is
-// logged once, and nothing else fails because of it.
+// at most 10 s. Figures that cannot be stored stay in memory, and storing them is tried again. The
+// failure is logged once, and nothing else fails because of it.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

@@ -2,7 +2,7 @@
 //
 // libgpurota exports dlsym and dlvsym itself, so it cannot use them to find the real ones.
 // Functions that moved into libc.so.6 with glibc 2.34 (dlopen, pthread_create) are found this way
-// too, so that one build runs on every glibc from 2.17 on. Called from any thread, even before
+// too, so that one build runs on every glibc since 2.17. Called from any thread, even before
 // constructors have run. Never allocates, never calls dlsym.
 #pragma once
 
