@@ -82,8 +82,8 @@ struct SoftLimit {
   enum class Policy {
     kWarn,      // log, and notify the owner
     kThrottle,  // growth above it is slowed down
-    // A swap lease above its soft limit gives way to all leases that are not above theirs. Of
-    // several leases above their soft limits, the one with the lowest priority gives way first.
+    // A swap lease above its soft limit gives way to all leases that are not above theirs. Among
+    // leases above their soft limits, the one with the lowest priority gives way first.
     kEvict,
     kStop,  // end the lease, the lowest priority first
   };
