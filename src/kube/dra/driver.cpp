@@ -28,7 +28,7 @@ std::string driver_folder(const DraOptions& options) {
 
 struct Reviewed {
   bool is_there = false;  // at the API server
-  bool has_pod = false;   // on this machine; true also if unknown
+  bool has_pod = false;   // on this machine; also true if unknown
 };
 Result<Reviewed> review_claim(ApiClient& api, const UsedClaim& claim,
                               const std::string& host_root) {
