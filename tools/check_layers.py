@@ -107,8 +107,8 @@ ROOMS = {
 FOR_TESTS = ["base", "abi", "core", "testing"]
 
 # A header that is expensive to include or belongs to one subsystem, and the modules whose .cpp
-# files may include it. Headers (.h) may not include it, because every file that includes them would
-# pay for it. The exception is a header NAME_internal.h: such a header may include it, because
+# files may include it. Headers (.h) must not include it, because every file that includes them
+# would pay for it. The exception is a header NAME_internal.h: such a header may include it, because
 # NAME_internal.h itself may only be included by the .cpp files of its folder, and of the rooms that
 # may include its room.
 OWNED_HEADERS = [

@@ -6,13 +6,14 @@
     tools/check_words.py --list FOLDER     prints what is counted in a folder as file:line: text
     tools/check_words.py --update          writes the counts of today
 
-Four kinds are counted:
+Five kinds are counted:
   sentences  a sentence that begins with a pronoun (It, They, This, That, What, Who, Whoever, Whose)
              and is no question
   names      an identifier with a word that the field has a standard word for
   columns    a line of code or of a comment that is longer than 100 columns
   references in the folders of REFERENCES, a sentence with a word that refers to a noun (it, them,
              both, the others, do so) and no such noun earlier in the same sentence
+  phrases    a phrase of PHRASES in a comment or a document
 """
 
 import functools
@@ -23,7 +24,7 @@ import sys
 
 sys.dont_write_bytecode = True
 TABLE = "tools/words.tsv"
-KINDS = ("sentences", "names", "columns", "references")
+KINDS = ("sentences", "names", "columns", "references", "phrases")
 COLUMNS = 100
 
 CODE = (".cpp", ".h", ".c", ".cu", ".in")
@@ -75,6 +76,28 @@ NO_PLURAL = set("""accepts access adds address affects afterwards answers applie
     waits wakes wants watches works writes""".split())
 # Words that stand for several things, or join two.
 SEVERAL = set("two three four five six several people children nobody everybody and or".split())
+# Phrases that are read twice, with what to write instead. The page about words quotes them.
+QUOTES = "docs/dev/words.md"
+PHRASES = [re.compile(pattern) for pattern in (
+    # "even if"
+    r"[,(;] ?also (?:if|when|while|where|after|without|during|over|across|before|until)\b",
+    # "a training job", "training jobs"
+    r"\b[Aa] training(?! (?:step|job|run|loop))\b(?!-)|\b[Tt]rainings\b",
+    # "Otherwise", at the beginning of a sentence
+    r"(?:^|[.!?] )Else\b",
+    # "If there are several", at the beginning of a sentence
+    r"(?:^|[.!?:] )Of several\b",
+    # "beginning at `x`"
+    r"\bfrom `[^`]+` on\b",
+    # "usually not"
+    r"\bmostly not\b",
+    # "Errors are those of f()"
+    r"\b[Ee]rrors as of\b",
+    # "somebody else's", "another lease's"
+    r"\banother one's\b",
+    # "fewer than 3 GPUs", "one lease fewer"
+    r"\bless than \d+ (?:columns|GPUs|leases|processes|programs|rows|lines|calls|files)\b",
+    r"\b(?:one|two) \w+ less\b")]
 # One word of an identifier, or several that follow each other.
 NAMES = {"doorman", "look", "looks", "glimpse", "glimpses", "turnstile", "courier", "crowd",
          "repeats", "hearsay", "untold",
@@ -145,14 +168,17 @@ def paragraphs_of(text):
     return found
 
 
+def pieces_of(name, text):
+    """(line, text) of each paragraph of a document, or of each comment of a source."""
+    if name.endswith(TEXTS):
+        return paragraphs_of(text)
+    return comments_of(text, "//" if name.endswith(CODE) else "#")
+
+
 def sentences_of(name, text):
     """(line, text) of each sentence that begins with a pronoun."""
-    if name.endswith(TEXTS):
-        pieces = paragraphs_of(text)
-    else:
-        pieces = comments_of(text, "//" if name.endswith(CODE) else "#")
     found = []
-    for line, piece in pieces:
+    for line, piece in pieces_of(name, text):
         piece = piece.replace("**", "").replace("\\fB", "").replace("\\fR", "")
         for match in PRONOUN.finditer(piece):
             # the head of a table's column
@@ -203,6 +229,16 @@ def references_of(name, text):
     return found
 
 
+def phrases_of(name, text):
+    """(line, text) of each phrase of PHRASES. A man page that the build completes (.1.in) is a
+    document here."""
+    if name == QUOTES:
+        return []
+    pieces = pieces_of(name[:-len(".in")] if re.search(r"\.\d\.in$", name) else name, text)
+    return [(line, "[%s] %s" % (match.group(0).strip(), piece[max(0, match.start() - 20):]))
+            for line, piece in pieces for pattern in PHRASES for match in pattern.finditer(piece)]
+
+
 @functools.lru_cache(maxsize=None)  # a name occurs many times
 def is_refused(identifier):
     words = " ".join(WORD.findall(identifier)).lower()
@@ -231,7 +267,7 @@ def columns_of(name, text):
 
 
 FINDERS = {"sentences": sentences_of, "names": names_of, "columns": columns_of,
-           "references": references_of}
+           "references": references_of, "phrases": phrases_of}
 
 
 def folder_of(path):

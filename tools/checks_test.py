@@ -880,26 +880,26 @@ class Wording(Tree):
         self.write("src/lease/a.h",
                    "// A lease. It ends\n// with its command. Whoever waits is served.\nint it = "
                    "0;\n")
-        self.assertEqual(self.count()["src/lease"], [2, 0, 0, 0])
+        self.assertEqual(self.count()["src/lease"], [2, 0, 0, 0, 0])
         self.write("src/lease/a.h", "int a = 0;  // This is what it is.\n")
-        self.assertEqual(self.count()["src/lease"], [1, 0, 0, 0])
+        self.assertEqual(self.count()["src/lease"], [1, 0, 0, 0, 0])
 
     def test_other_sentences_and_code_are_not(self):
         self.write("src/lease/a.h",
                    "// Ends the lease, and what it holds. Italian is fine.\nconst char* kText = "
                    "\"It is. It was.\";\n")
-        self.assertEqual(self.count()["src/lease"], [0, 0, 0, 0])
+        self.assertEqual(self.count()["src/lease"], [0, 0, 0, 0, 0])
 
     def test_documents_are_read_by_paragraph_item_and_cell(self):
         self.write("docs/a.md",
                    "A page\nThis is one line. They are two.\n\n- What it is here\n- What is "
                    "it?\n\n| x | What it is | It is one here |\n\n```\nIt is code.\n```\n")
-        self.assertEqual(self.count()["docs"], [3, 0, 0, 0])
+        self.assertEqual(self.count()["docs"], [3, 0, 0, 0, 0])
 
     def test_identifiers_are_counted_and_words_that_contain_them_are_not(self):
         self.write("src/sys/a.cpp",
                    "Doorman doorman_; void look_soon(); int desktop; int look_up; bool crowded;\n")
-        self.assertEqual(self.count()["src/sys"], [0, 3, 0, 0])
+        self.assertEqual(self.count()["src/sys"], [0, 3, 0, 0, 0])
 
     def test_long_lines_of_code_are_counted_and_those_of_documents_are_not(self):
         self.write("src/sys/a.cpp", "x" * 101 + "\n" + "x" * 100 + "\n")
@@ -934,16 +934,46 @@ class Wording(Tree):
         self.assertEqual(self.references("So it has to wait.", "docs/dev/a.md"), [])
         self.assertEqual(self.references("So it has to wait.", "docs/operate/a.md"), ["it"])
         self.write("docs/operate/a.md", "So it has to wait.\n")
-        self.assertEqual(self.count()["docs/operate"], [0, 0, 0, 1])
+        self.assertEqual(self.count()["docs/operate"], [0, 0, 0, 1, 0])
+
+    def phrases(self, text, path="docs/a.md"):
+        return [found.split("[")[1].split("]")[0]
+                for _, found in check_words.phrases_of(path, text)]
+
+    def test_a_phrase_that_is_read_twice_is_counted(self):
+        for text, phrase in (("The lease stays, also\nif it waits.", ", also if"),
+                             ("Two trainings take turns.", "trainings"),
+                             ("Beside a training it waits.", "a training"),
+                             ("It is kept. Else it ends.", ". Else"),
+                             ("Of several hosts, the first.", "Of several"),
+                             ("Draws from `y` on.", "from `y` on"),
+                             ("A terminal of less than 38 columns.", "less than 38 columns"),
+                             ("Counts one mapping less.", "one mapping less")):
+            self.assertEqual(self.phrases(text), [phrase], text)
+        self.assertEqual(self.phrases("// Waits, also\n// when nothing moves.", "src/a.h"),
+                         [", also when"])
+        self.assertEqual(self.phrases("A slice stays, also after a crash.", "man/a.1.in"),
+                         [", also after"])
+        self.write("docs/a.md", "Two trainings.\n")
+        self.assertEqual(self.count()["docs"], [0, 0, 0, 0, 1])
+
+    def test_other_phrases_and_code_are_not(self):
+        for text in ("A training job, a training step, a training-like program.",
+                     "The lease is also shown if it waits.", "It waits or else ends.",
+                     "One of several hosts.", "From now on it waits.", "In less than 38 seconds."):
+            self.assertEqual(self.phrases(text), [], text)
+        self.assertEqual(self.phrases('call("Two trainings, also if it waits");', "src/a.cpp"), [])
 
     def test_a_count_may_not_rise_and_a_lower_one_is_to_be_kept(self):
-        self.assertEqual(check_words.compare({"src/a": [1, 2, 3, 4]},
-                                             {"src/a": [1, 2, 3, 4]}), [])
+        self.assertEqual(check_words.compare({"src/a": [1, 2, 3, 4, 0]},
+                                             {"src/a": [1, 2, 3, 4, 0]}), [])
         self.assertIn("2 sentences, 1 before",
-                      check_words.compare({"src/a": [2, 2, 3, 4]}, {"src/a": [1, 2, 3, 4]})[0])
+                      check_words.compare({"src/a": [2, 2, 3, 4, 0]},
+                                          {"src/a": [1, 2, 3, 4, 0]})[0])
         self.assertIn("--update",
-                      check_words.compare({"src/a": [1, 2, 2, 4]}, {"src/a": [1, 2, 3, 4]})[0])
-        self.assertIn("1 names, 0 before", check_words.compare({"src/new": [0, 1, 0, 0]}, {})[0])
+                      check_words.compare({"src/a": [1, 2, 2, 4, 0]},
+                                          {"src/a": [1, 2, 3, 4, 0]})[0])
+        self.assertIn("1 names, 0 before", check_words.compare({"src/new": [0, 1, 0, 0, 0]}, {})[0])
 
     def test_a_room_of_the_daemon_has_a_row_of_its_own(self):
         self.assertEqual(check_words.folder_of("src/daemon/leases/queue.cpp"), "src/daemon/leases")

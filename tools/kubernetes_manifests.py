@@ -86,7 +86,7 @@ TEXT = re.compile(r"(%s)(?: \| default (%s))?" % (PATH, PATH))
 
 
 def check(action, trims):
-    """Refuses unknown actions, also in branches that are not rendered. Only an action that prints a
+    """Refuses unknown actions, even in branches that are not rendered. Only an action that prints a
     value may keep the white space before it."""
     known = action == "end" or BLOCK.fullmatch(action) or LIST.fullmatch(action)
     if not (known and trims) and not TEXT.fullmatch(action):

@@ -57,9 +57,10 @@ def type_of(field):
 def comment_of(field):
     """The comment without its annotation in brackets, which is for C++. The words of an enum are
     kept."""
-    text = re.sub(r"^\[([^\]]*)\]\s*", lambda said: said.group(1).split(": ", 1)[1] + ". "
+    text = re.sub(r"^\[([^\]]*)\]\s*",
+                  lambda said: "one of " + said.group(1).split(": ", 1)[1] + "; "
                   if ": " in said.group(1) else "", " ".join(field.comment))
-    return re.sub(r"\bnull\b", "None", text).strip().rstrip(".")
+    return re.sub(r"\bnull\b", "None", text).strip().rstrip(".;")
 
 
 def lines_of(field):

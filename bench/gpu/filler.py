@@ -209,8 +209,8 @@ class Bench:
         with open(self.beats, "rb") as file:
             return struct.unpack("d", file.read())[0]
 
-    # A new daemon does not know how often the filler had to leave, so the filler does not pause for
-    # minutes.
+    # A new daemon does not know how many times the filler had to leave, so the filler does not
+    # pause for minutes.
     def filler_on(self):
         self.daemon.terminate()
         self.daemon.wait()

@@ -1,4 +1,4 @@
-"""How a server feels a training on the same GPU, and what the training loses.
+"""How a server feels a training job on the same GPU, and what the job loses.
 
 usage: latency.py DIST [--out FOLDER] [--gpu N] [--rounds N] [--seconds N] [PART...]
 A part is SERVER-TRAINING-RATE, for example mlp-small-50 (latency_server.py, latency_train.py).

@@ -1,4 +1,4 @@
-"""A training, of small or of large kernels.
+"""A training job, of small or of large kernels.
 
 usage: latency_train.py SECONDS small|large
 Prints "ready", begins on a line of input, and prints steps a second as JSON.

@@ -2,7 +2,7 @@
 from the same run.
 
 usage: sharing.py DIST [--out FOLDER] [--gpu N] [PART…]
-    interactive   a request every 200 ms beside a training, together more than the memory:
+    interactive   a request every 200 ms beside a training job, together more than the memory:
                   latencies, and the training's throughput
     pairs         two programs that both fit: the sum of their rates, each relative to its rate
                   alone, with the driver's slicing and with turns
@@ -41,7 +41,7 @@ def together(programs, *meanwhile):
 def interactive():
     gib, other = bench.capacity / 3, bench.capacity - 5
     bench.set_gpu(capacity=f"{bench.capacity}G", quantum="auto", turns="auto")
-    say(f"| a server of {gib:.0f} GiB, a request every 200 ms; a training of {other:.0f} GiB; "
+    say(f"| a server of {gib:.0f} GiB, a request every 200 ms; a training job of {other:.0f} GiB; "
         f"{seconds:.0f} s each | requests | p50 ms | p99 ms | most ms | training, steps/s |")
     say("|---|---|---|---|---|---|")
 

@@ -6,7 +6,7 @@ usage: turns.py DIST [--out FOLDER] [--gpu N] [PART…]
     gate       turns without moving memory: both programs fit
     table      nvshare's own table: jobs with phases, together 1.8 times the memory, against one
                after the other
-    losses     a training with at least 100 evictions, against itself alone (twice)
+    losses     a training job with at least 100 evictions, against itself alone (twice)
     overhead   a program alone in a swap lease, against the bare driver
     oversize   a program of 1.5 times the memory, with the rest in host memory: its checksums, and
                its slowdown
@@ -112,7 +112,7 @@ def losses():
 
     alone = [train(f"alone_{i}").end() for i in range(2)]
     if alone[0] != alone[1]:
-        raise Failed(f"two trainings alone differ: {alone}")
+        raise Failed(f"two training jobs alone differ: {alone}")
     bench.set_gpu(quantum="100ms")
     other = job("beside", 5, 1, 100000, 0)
     other.wait_ready()

@@ -1,5 +1,5 @@
-"""A training whose losses are the same to the last bit whenever it runs alone. If a move loses a
-byte, the losses differ.
+"""A training job whose losses are the same to the last bit whenever it runs alone. If a move loses
+a byte, the losses differ.
 
 usage: turns_train.py STEPS [MIB]    MIB of weights without use, to be moved each time
 Prints the losses' digest and the last one as JSON.

@@ -3,7 +3,7 @@
 # coreutils.
 #
 # Each file is put into its place by a rename, so that running programs keep theirs.
-# PREFIX/share/gpurota/installed lists them all, also after an interruption; a copy of this script
+# PREFIX/share/gpurota/installed lists them all, even after an interruption; a copy of this script
 # beside it uninstalls without the tarball.
 set -eu
 

@@ -1,7 +1,7 @@
 """Leases for commands that this process starts.
 
 This process holds the lease: the daemon watches it by a pidfd, so the lease ends with this process,
-also after kill -9. A small program (spawner.py) is the lease's first process and starts the
+even after kill -9. A small program (spawner.py) is the lease's first process and starts the
 commands: its descendants are in the lease, as with `gpurota run`. This process itself is not in the
 lease; adoption.py is for that.
 """

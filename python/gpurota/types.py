@@ -40,7 +40,7 @@ class Reason:
     """The reason for a wait: one whole sentence. Clients put `time` where `text` has {time}, and
     add nothing else. docs/design/control-protocol.md says what each code means."""
 
-    # out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended,
+    # one of out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended,
     # ending, expired_in_use, booked, booked_open_ended, free_until, over_capacity, unreserved_use,
     # machine_memory, filler_leaving, cannot_start, leased, wanted, foreign_process, load, paused,
     # removed, other_filler, idle_time, resting
@@ -58,9 +58,9 @@ class Gpu:
     uuid: str
     name: str
     pci: str  # 00000000:01:00.0
-    # available, held, in_use, unreserved_use, draining, error, split. available: no lease has it,
-    # except fillers that have not expired and parked leases; held: idle, but kept for `held_for`;
-    # split: leases get its MIG instances instead
+    # one of available, held, in_use, unreserved_use, draining, error, split; available: no lease
+    # has it, except fillers that have not expired and parked leases; held: idle, but kept for
+    # `held_for`; split: leases get its MIG instances instead
     state: str
     memory_bytes: int  # size
     reserved_bytes: int  # promised to slices; all memory while a lease has the GPU exclusively
@@ -128,8 +128,9 @@ class LeaseGpu:
     turn_position: Optional[int] = None
     # for a swap lease: memory that is in host memory until its next turn
     moved_out_bytes: Optional[int] = None
-    # the driver's limit for its programs on this GPU, or for a part of them (not_by_driver); of a
-    # pod: for all leases of the pod together; None: there is none
+    # the driver's limit for the lease's programs on this GPU, or for only a part of them
+    # (not_by_driver says why); if the lease is a pod's: for all leases of the pod together; None:
+    # there is none
     driver_limit_bytes: Optional[int] = None
 
 
@@ -145,10 +146,10 @@ class Pod:
 @dataclass(frozen=True)
 class Lease:
     lease_id: str  # "L12"
-    kind: str  # run, reservation, job, filler, pod, slurm
-    share: str  # exclusive, slice, swap
-    # active, ending, expired. ending: its processes are being ended, or its memory is not free yet;
-    # expired: its time is over, but its programs still hold memory
+    kind: str  # one of run, reservation, job, filler, pod, slurm
+    share: str  # one of exclusive, slice, swap
+    # one of active, ending, expired; ending: its processes are being ended, or its memory is not
+    # free yet; expired: its time is over, but its programs still hold memory
     state: str
     uid: int
     user: str
@@ -175,21 +176,21 @@ class Lease:
     # when it leaves for a booking, at the earliest; known a day ahead; None: it is not known to
     # leave
     leaves: Optional[datetime.datetime] = None
-    enforced_by: Optional[str] = None  # library, library_and_driver. None: it has no limit
-    # if the site wants limits enforced by the driver as well: why this limit is not, or for a part
-    # of its programs only
+    enforced_by: Optional[str] = None  # one of library, library_and_driver; None: it has no limit
+    # if the site wants limits enforced by the driver as well: why the driver does not enforce this
+    # one, or only for a part of the lease's programs
     not_by_driver: Optional[str] = None
     # owner; the control group of a driver's limit that somebody else set and that applies to the
     # lease, or to a part of its programs
     limited_group: Optional[str] = None
-    latency: Optional[str] = None  # normal, interactive
+    latency: Optional[str] = None  # one of normal, interactive
     # the interactive leases for which its programs hold back work; None: none
     held_back_for: Optional[List[str]] = None
     # owner; for how long they have held back work, by the report of the program with the most;
     # programs that have ended do not count
     held_seconds: Optional[int] = None
-    # parking, parked, unparking, waiting. its processes are off its GPUs, or on the way there or
-    # back; waiting: parked, and brought back as soon as there is room
+    # one of parking, parked, unparking, waiting; its processes are off its GPUs, or on the way
+    # there or back; waiting: parked, and brought back as soon as there is room
     parked: Optional[str] = None
     # owner; why it could not be parked, or brought back, the last time
     park_trouble: Optional[str] = None
@@ -270,8 +271,8 @@ class Job:
     lease_id: Optional[str] = None
     request_id: Optional[str] = None  # while it waits in the queue
     position: Optional[int] = None  # in the queue
-    # why the job waits in the queue; `detail` has the same as text, with the time of this machine's
-    # clock
+    # why the job waits in the queue; `detail` has the same as text, with its time in the local time
+    # of the daemon's machine
     wait_reason: Optional[Reason] = None
     array: Optional[str] = None  # for an array: the indices of its items, "1-50"
     at_once: Optional[int] = None  # for an array: the most items that run at the same time
@@ -321,7 +322,7 @@ class Request:
     free: int  # the number of GPUs that are free for this request now
     # indices of the GPUs on which it will start, as far as known now; idle ones are held
     planned: List[int]
-    reason: str  # wait_reason as text, with the time of this machine's clock
+    reason: str  # wait_reason as text, with its time in the daemon's local time
     as_name: Optional[str] = None
     gpu_ids: Optional[List[str]] = None  # the GPUs that were named; None: any
     memory: Optional[Size] = None
@@ -353,8 +354,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Booking:
-    """A reservation that has not begun: GPUs that are kept for a user from a later time on. At its
-    beginning, the booking becomes a lease."""
+    """A reservation that has not begun: GPUs that are kept for a user, beginning at a later time.
+    Then the booking becomes a lease."""
 
     request_id: str  # "R7": for Cancel
     uid: int
@@ -366,7 +367,7 @@ class Booking:
     labels: List[str]  # their names for people
     as_name: Optional[str] = None
     memory: Optional[Size] = None  # of each GPU; None: the whole GPU
-    trouble: Optional[str] = None  # wait_reason as text, with the time of this machine's clock
+    trouble: Optional[str] = None  # wait_reason as text, with its time in the daemon's local time
     note: Optional[str] = None  # owner
     wait_reason: Optional[Reason] = None  # why it has not begun although its time has come
     # leases without a stated end leave when the booking begins, not when it is used
@@ -382,8 +383,8 @@ class Booking:
 class Container:
     """A container, as named by the control groups of its engine."""
 
-    # docker, podman, nerdctl, containerd, crio, lxc, kubernetes. kubernetes: the group does not
-    # name the engine
+    # one of docker, podman, nerdctl, containerd, crio, lxc, kubernetes; kubernetes: the group does
+    # not name the engine
     engine: str
     container_id: str  # 64 hex digits; for LXC: its name; empty: only the pod is known
     pod: Optional[str] = None  # the pod's UID
@@ -396,7 +397,7 @@ class Container:
 class Process:
     gpu: int
     gpu_uuid: str
-    type: str  # compute, graphics
+    type: str  # one of compute, graphics
     tenant: bool  # connected through libgpurota
     pid: Optional[int] = None  # owner
     uid: Optional[int] = None  # None: ended between two samples, or hidden
@@ -416,8 +417,8 @@ class Process:
     # process itself
     held_seconds: Optional[int] = None
     bursts: Optional[int] = None  # owner; of work, in an interactive lease
-    # absent, silent, away. the state of libgpurota in a process that has a limit but is not a
-    # tenant. absent: not loaded, or without a lease to enforce; silent: loaded with a lease, but
+    # one of absent, silent, away; the state of libgpurota in a process that has a limit but is not
+    # a tenant. absent: not loaded, or without a lease to enforce; silent: loaded with a lease, but
     # has never connected (a finding not_limited); away: was connected to an earlier daemon
     library: Optional[str] = None
 
@@ -434,15 +435,15 @@ class FoundProcess:
 class Finding:
     """A finding of the watch: use of a GPU that does not agree with the leases."""
 
-    # unreserved_use, foreign_use, over_limit, unused, not_limited. foreign_use: use of a GPU that
-    # another user has exclusively; not_limited: libgpurota is loaded to enforce a limit, but does
-    # not enforce it
+    # one of unreserved_use, foreign_use, over_limit, unused, not_limited; foreign_use: use of a GPU
+    # that another user has exclusively; not_limited: libgpurota is loaded to enforce a limit, but
+    # does not enforce it
     kind: str
     gpu: int
     gpu_uuid: str
     since: datetime.datetime  # for unused: the last use
     process_count: int
-    action: str  # report, notify, stop
+    action: str  # one of report, notify, stop
     # the processes are in a container: a process that an engine starts for a command is not in the
     # command's lease
     container: bool
@@ -460,13 +461,13 @@ class Finding:
 class Event:
     event_id: int  # later events have greater ids
     time: datetime.datetime
-    # lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued,
+    # one of lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued,
     # request_granted, request_cancelled, call_denied, grant_denied, finding_begun, finding_ended,
     # process_stopped, gpu_error, gpu_recovered, gpu_drained, gpu_undrained, config_reloaded,
     # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble,
     # gpu_set, filler_resumed, booking_made, booking_moved, booking_begun, booking_cancelled,
     # booking_missed, access_set, access_mended, job_changed, filler_changed, lease_parked,
-    # lease_unparked, park_failed. job_changed, filler_changed: an administrator has changed another
+    # lease_unparked, park_failed; job_changed, filler_changed: an administrator has changed another
     # user's
     type: str
     count: int  # the number of times; repeated denials are one event
@@ -505,7 +506,7 @@ class TurnLease:
     own_quantum_ms: Optional[int] = None
     soft_limit_bytes: Optional[int] = None
     above_soft_limit: Optional[bool] = None  # leases that are not above their soft limits go first
-    # the part of limit_bytes that may stay in host memory, also during its turns
+    # the part of limit_bytes that may stay in host memory, even during its turns
     oversize_bytes: Optional[int] = None
     hosted_bytes: Optional[int] = None  # the part of oversize_bytes that is in use
     # being moved back to the GPU; counted in neither resident_bytes nor out_bytes
@@ -575,8 +576,8 @@ class HoldReply:
     """What Hold answers."""
 
     lease: Lease
-    # finished, released, lost, expired, booking. how the lease ended; booking: a booking of one of
-    # its GPUs is used
+    # one of finished, released, lost, expired, booking; how the lease ended; booking: it left for a
+    # booking of one of its GPUs
     ended: Optional[str] = None
     # one sentence for the user: who released the lease, or why it was lost
     reason: Optional[str] = None

@@ -1,4 +1,4 @@
-"""Requests a lease and waits in the queue, also during restarts of the daemon. An exception while
+"""Requests a lease and waits in the queue, even during restarts of the daemon. An exception while
 waiting cancels the request."""
 
 import os

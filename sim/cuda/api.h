@@ -45,8 +45,8 @@ class PerThreadStream {
 };
 
 // A call that needs cuInit only. With a null `function` the constructor does not check whether a
-// capture forbids the call: the caller checks that. `parked`: by this name the rules of parking
-// (park_pass.h) are looked up; null: as `function`.
+// capture forbids the call: the caller checks that. `parked`: the name under which the rules of
+// parking (park_pass.h) are looked up; null: the same as `function`.
 class Call {
  public:
   explicit Call(const char* function = __builtin_FUNCTION(), const char* parked = nullptr);

@@ -24,7 +24,7 @@ CUresult in_steps(Driver& driver, std::size_t bytes, const Part& part) {
 }
 
 // The result of a kernel's access to [address, address + bytes): success, or the error if the
-// kernel may not access the range.
+// kernel must not access the range.
 inline CUresult touch(const Space::Use& use, CUdeviceptr address, std::size_t bytes) {
   const CUresult result = use.check(address, bytes, false);
   return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_ILLEGAL_ADDRESS : result;

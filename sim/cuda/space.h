@@ -48,7 +48,7 @@ struct Allocation {
   MemPool* pool = nullptr;
   unsigned access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   bool exportable = false;
-  unsigned opened = 1;                         // how often it was opened by its handle
+  unsigned opened = 1;                         // how many times it was opened by its handle
   std::map<int, CUmemAccess_flags> access_by;  // of mapped memory, by ordinal
   CUmemAllocationProp properties = {};         // of mapped memory
   // Of managed memory: its end lets the process be parked again.

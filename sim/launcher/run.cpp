@@ -81,8 +81,8 @@ void prepend(const char* variable, const std::string& value) {
   ::setenv(variable, joined.c_str(), 1);
 }
 
-// Whether a shell would find the command. execvp also reports EACCES when only a folder of PATH may
-// not be searched; a shell then reports "not found".
+// Whether a shell would find the command. execvp reports EACCES even if the only trouble is that a
+// folder of PATH cannot be searched for lack of permission; a shell then reports "not found".
 bool is_on_path(const std::string& name) {
   if (name.find('/') != std::string::npos) return true;
   const char* path = ::getenv("PATH");

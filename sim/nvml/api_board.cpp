@@ -7,7 +7,7 @@ using gpurota::sim::NvmlDevice;
 namespace {
 
 constexpr unsigned kSlowdown = 90;  // °C
-constexpr unsigned kWarmer = 35;    // °C that a busy board is warmer than an idle one
+constexpr unsigned kWarmer = 35;    // how many °C warmer a busy board is than an idle one
 
 // Answers one number that `read` takes from the board; a MIG instance has no board of its own.
 template <class Out, class Read>

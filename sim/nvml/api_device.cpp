@@ -21,7 +21,8 @@ nvmlReturn_t number(nvmlDevice_t handle, Out* out, const Read& read) {
   return NVML_SUCCESS;
 }
 
-// Like number_of, for what a MIG instance does not have of its own.
+// Like number(), but for what a MIG instance does not have of its own: fails with
+// NVML_ERROR_NOT_SUPPORTED for an instance.
 template <class Out, class Read>
 nvmlReturn_t board_number(nvmlDevice_t handle, Out* out, const Read& read) {
   const NvmlDevice device(handle);

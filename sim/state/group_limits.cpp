@@ -1,5 +1,5 @@
-// Memory limits by control group, as drivers from 615 on have them. All that a process allocates is
-// charged to the group that it is in then, and to the groups above it.
+// Memory limits by control group, as drivers have them since version 615. All that a process
+// allocates is charged to the group that it is in then, and to the groups above it.
 #include "sim/state/control_groups.h"
 #include "sim/state/machine.h"
 

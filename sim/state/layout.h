@@ -51,7 +51,7 @@ struct DeviceConfig {
   std::int32_t nvlink_group;  // GPUs with the same number are joined; 0: none
   std::int32_t numa_node;
   std::int32_t unified;          // uses the host's memory; NVML shows none
-  std::int32_t process_figures;  // NVML lists 0: nothing, 1: processes, 2: also their memory
+  std::int32_t process_figures;  // what NVML lists; 0: nothing, 1: processes, 2: memory, too
   std::int32_t has_pci;          // 0: NVML has no PCI address or device file
 };
 

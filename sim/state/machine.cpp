@@ -186,7 +186,8 @@ bool Machine::lock_held(int slot, bool if_unknown) const {
 }
 
 bool Machine::is_alive(int slot) const {
-  // exec drops the lock too, because exec frees GPU memory as the end of the process does.
+  // exec drops the lock, too (its descriptor is close-on-exec), as it should: exec frees GPU memory
+  // just as the end of the process does.
   if (!lock_held(slot, true)) return false;
   const ProcessSlot& process = state_->process[slot];
   if (process.pid_namespace != state_->pid_namespace) return container_alive(slot);

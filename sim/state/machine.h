@@ -75,8 +75,8 @@ class Machine {
   bool drop(const MemoryId& id);
   bool export_as(const MemoryId& id, int fd);
 
-  // Whether the driver limits memory by control group: from version 615 on. A limit ends with its
-  // group. set_group_limits() returns false if the table is full.
+  // Whether the driver limits memory by control group, which drivers do since version 615. A limit
+  // ends with its group. set_group_limits() returns false if the table is full.
   bool limits_groups() const;
   bool set_group_limits(int device, const std::string& group, std::uint64_t soft,
                         std::uint64_t hard);
@@ -86,7 +86,8 @@ class Machine {
   // (null: it is on no simulated GPU).
   ProcessSlot& own_slot() { return state_->process[slot_]; }
   ProcessSlot* find_process(std::int32_t pid);
-  // Takes what the process has from its GPUs into host memory, and back. False: there is no room.
+  // Moves what the process has on its GPUs into host memory (take_off), and back (put_back). False:
+  // there is no room.
   bool take_off(ProcessSlot& slot);
   bool put_back(ProcessSlot& slot);
 

@@ -13,7 +13,7 @@
  *
  * Before the process is unlocked, it gets `close` again, because questions must not be answered
  * while it may submit new work. A library that has sent PARK_READY stays closed until it hears
- * `run`, also from the next daemon: the process may be locked. A library that has not opens when
+ * `run`, even from the next daemon: the process may be locked. A library that has not opens when
  * its connection ends.
  */
 #pragma once

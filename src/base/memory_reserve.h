@@ -17,7 +17,7 @@ inline constexpr std::size_t kBlockBytes = std::size_t{32} << 10;
 void install();
 // Refills the reserve; false if memory is lacking. Almost free while nothing is missing.
 bool fill();
-// True also where no reserve is installed.
+// Also true where no reserve is installed.
 bool is_full();
 
 }  // namespace gpurota::memory_reserve

@@ -107,7 +107,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-// The text of --help for the options: names, and descriptions from a fixed column on.
+// The text of --help for the options: names, and descriptions that begin at a fixed column.
 std::string options_text(const std::vector<Option>& options) {
   constexpr std::size_t kColumn = 26;
   const std::string indent(kColumn, ' ');

@@ -24,7 +24,7 @@ bool is_plain(std::string_view text) {
   });
 }
 
-// Offers the user's own leases and jobs; to administrators those of everybody.
+// Offers the user's own leases and jobs; administrators are offered everybody's.
 class Offer {
  public:
   explicit Offer(const Context& context) {

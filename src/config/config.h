@@ -25,8 +25,8 @@ namespace gpurota::config {
 
 enum class Privacy { kOwner, kOpen };
 
-// The enforcement of the limits of slices: by libgpurota; kAuto: by the driver as well, where it
-// can; kDriver: slices that the driver cannot limit are refused.
+// The enforcement of the limits of slices. kLibrary: by libgpurota alone; kAuto: by the driver as
+// well, where it can; kDriver: like kAuto, but slices that the driver cannot limit are refused.
 enum class Enforcement { kLibrary, kAuto, kDriver };
 
 // The action on a finding of the watch. Each action includes those before it.
@@ -82,8 +82,8 @@ struct SoftLimit {
   enum class Policy {
     kWarn,      // log, and notify the owner
     kThrottle,  // growth above it is slowed down
-    // A swap lease above its soft limit gives way to all leases that are not above theirs. Of
-    // several leases above their soft limits, the one with the lowest priority gives way first.
+    // A swap lease above its soft limit gives way to all leases that are not above theirs. Among
+    // leases above their soft limits, the one with the lowest priority gives way first.
     kEvict,
     kStop,  // end the lease, the lowest priority first
   };
@@ -243,7 +243,7 @@ struct Config {
   // (lease/keeping.h). Zero: never.
   std::chrono::seconds longest_wait = std::chrono::hours(24);
   int max_leases_per_user = 64;
-  int max_new_leases_per_hour = 3600;  // of a user; also the most at once
+  int max_new_leases_per_hour = 3600;  // per user; also the most that may be made in one burst
   int max_tenants_per_lease = 1024;
   bool program_notices = true;  // libgpurota prints once why memory was refused
   int max_tenants_per_user = 8192;
@@ -251,8 +251,8 @@ struct Config {
   // The limit of a user's answers that are not read yet, and of their calls that are not served
   // yet. While more answers are unread, none of the user's calls is served.
   Bytes unread_size_per_user = mib(16);
-  // The limit of files with the output of a user's jobs and fillers. Each job may take
-  // jobs::kLogBound.
+  // The limit on the total size of the files that hold the output of a user's jobs and fillers.
+  // Each job may take jobs::kLogBound.
   Bytes job_log_size_per_user = gib(2);
   // Rows of usage in the store; beyond this a user's oldest rows are merged.
   int max_usage_rows_per_user = 20000;

@@ -7,7 +7,7 @@
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/impl/preprocessor.h>
-// toml++ 3.3 asserts that a key begins with a valid character, also for "[.a]", before its parser
+// toml++ 3.3 asserts that a key begins with a valid character, even for "[.a]", before its parser
 // returns an error. Without assertions toml++ lets some compilers assume that the condition is
 // always true. Turn off assertions and assumptions: in every build the parser must find the error.
 #undef TOML_ASSERT

@@ -20,7 +20,8 @@ struct NamedAccount {
 
   bool operator==(const NamedAccount&) const = default;
 };
-// `daemon`: the uid of gpurotad. Only a daemon of root needs the user of [notify].
+// `daemon`: the uid of gpurotad. The user of [notify] is included only if the daemon runs as root,
+// because no other daemon uses it.
 std::vector<NamedAccount> named_accounts(const Loaded& loaded, uid_t daemon);
 
 // The functions that look up the machine's accounts.

@@ -22,7 +22,7 @@ View trimmed(View text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-// The lines of a text, from the first on.
+// The lines of a text, beginning with the first.
 class Lines {
  public:
   explicit Lines(View text) : rest_(text) {}

@@ -216,7 +216,7 @@ Check check_budgets(const std::vector<Examination::Use>& budgets) {
             all.empty() ? std::string("nothing is used") : fmt::format("{}", fmt::join(all, "; ")));
 }
 
-// How many times as long a switch of turns takes with none of the moving memory pinned, compared
+// The time that a switch of turns takes with none of the moving memory pinned, divided by the time
 // with all of it pinned. In between, the time grows linearly with the part that is not pinned
 // (bench/RESULTS.md, "How fast do turns switch?": 1.48 s with 1 % pinned, 0.83 s with 69 %, 0.54 s
 // with all).

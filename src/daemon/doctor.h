@@ -56,8 +56,8 @@ struct Examination {
   bool keeps_free_gpus_for_ever = false;  // keep_free_gpus = "0s"
   std::string cdi;                        // lists the existing CDI files, in words; empty: none
   std::string cdi_trouble;                // why CDI files are missing; empty: none are missing
-  // Driver functions that libgpurota should hook but does not: how often programs looked them up,
-  // and the names of these functions.
+  // Driver functions that libgpurota should hook but does not: how many times programs looked them
+  // up, and the names of these functions.
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;
   std::set<pid_t> counted{};  // processes in `unhooked`, once each: a process may use several GPUs

@@ -29,7 +29,7 @@ inline constexpr Duration kLoadLingers = std::chrono::seconds(2);
 
 struct Rules {
   Duration idle_after = std::chrono::seconds(30);
-  int load_percent = 10;  // from here on the GPU is used, even without a visible process
+  int load_percent = 10;  // with this load the GPU counts as used, even without a visible process
   // A filler that was on for less than this, and had to leave, rests twice as long the next time.
   Duration good_stay = std::chrono::minutes(5);
   Duration longest_rest = std::chrono::minutes(15);

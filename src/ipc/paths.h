@@ -27,7 +27,7 @@ constexpr const char* kTenantSocket = GPUROTA_TENANT_SOCKET_NAME;
 struct Environment {
   uid_t uid = 0;                // effective
   std::string runtime_dir;      // GPUROTA_RUNTIME_DIR, made absolute
-  std::string xdg_runtime_dir;  // empty also if it is not this user's (as after `su`)
+  std::string xdg_runtime_dir;  // also empty if it is not this user's (as after `su`)
   std::string xdg_state_home;
   std::string xdg_config_home;
   std::string home;  // $HOME, else the account's

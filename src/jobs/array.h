@@ -59,9 +59,9 @@ Result<void> check_at_once(std::int64_t at_once);
 // How far an item is. kCancelled: a person stopped the item, before its end or before its start.
 enum class ItemKind { kWaiting, kRunning, kDone, kFailed, kUnknown, kCancelled };
 const char* to_string(ItemKind kind);  // "waiting", "running", "done", …: stable
-// The kind of an item that does not run.
+// The kind of an item that is not running.
 ItemKind kind_of(const JobState& state);
-// The exit status of an item that does not run, as a shell has it: the exit code of the last run,
+// The exit status of an item that is not running, as a shell has it: the exit code of the last run,
 // or 128 and the signal that killed it. 0 for kDone alone, and 1 where there is no other code.
 int exit_status_of(const JobState& state);
 
@@ -86,10 +86,10 @@ class Items {
   std::optional<std::int64_t> next() const;
   bool is_over() const { return on_.empty() && !next(); }
   const std::set<std::int64_t>& on() const { return on_; }
-  // The state of an item that has begun or is cancelled, and does not run; nullptr for any other
+  // The state of an item that has begun or is cancelled, and is not running; nullptr for any other
   // item.
   const JobState* state_of(std::int64_t index) const;
-  // The items that have begun or are cancelled, and do not run.
+  // The items that have begun or are cancelled, and are not running.
   std::vector<std::int64_t> known() const;
   ItemKind kind(std::int64_t index) const;
   // The highest exit status of the items that have ended. Takes time in proportion to their number.
@@ -97,11 +97,11 @@ class Items {
 
   // The item runs from now on. Returns the state that it had.
   JobState begin(std::int64_t index);
-  // The item does not run any more: it has ended, waits to be started again (kWaiting), or is not
-  // to begin (kCancelled).
+  // The item is no longer running: it has ended, waits to be started again (kWaiting), or is not to
+  // begin (kCancelled).
   void rest(std::int64_t index, JobState state);
   bool has_failed() const { return ended_.failed + ended_.unknown + ended_.cancelled > 0; }
-  // The first items that did not end well, from this index on: at most `most`.
+  // The first items that did not end well, beginning at this index: at most `most`.
   std::vector<std::int64_t> failed_from(std::int64_t index, std::size_t most) const;
   // Makes all items wait, as if none had begun. Do not call while one runs.
   void reset();

@@ -41,7 +41,7 @@ Result<std::string> read_half(const Half& half, std::uint64_t offset, std::size_
   return text;
 }
 
-// The last bytes of a file, at most so many, and where they end.
+// The last bytes of a file, at most this many, and where they end.
 struct Tail {
   std::string text;
   std::uint64_t end = kLogHeaderBytes;

@@ -28,8 +28,8 @@ struct LogPart {
 // The text of both files, in order, without their headers: at most `most` bytes of its end,
 // beginning with a whole line if it is cut. Does not read the rest of the log.
 Result<LogPart> read_log(LogFile& a, LogFile& b, std::size_t most);
-// At most `most` bytes from this place on. The text never ends within a character of UTF-8. A place
-// that is no longer in the log counts as the log's beginning.
+// At most `most` bytes, beginning at this place. The text never ends within a character of UTF-8. A
+// place that is no longer in the log counts as the log's beginning.
 Result<LogPart> read_log_from(LogFile& a, LogFile& b, LogCursor from, std::size_t most);
 
 }  // namespace gpurota::jobs

@@ -28,7 +28,7 @@ class LogFile {
  public:
   virtual ~LogFile() = default;
   virtual Result<std::uint64_t> size() = 0;
-  // Reads at most `bytes` from `offset` on; less only at the end.
+  // Reads `bytes` bytes, beginning at `offset`; fewer only at the end.
   virtual Result<std::string> read(std::uint64_t offset, std::size_t bytes) = 0;
   // Appends. May write a part and fail then.
   virtual Result<void> append(std::string_view text) = 0;

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// A disk that fails after so many bytes, or crashes there, so that everything fails from then on.
+// A disk that fails after this many bytes, or crashes there, so that everything fails from then on.
 struct Disk {
   std::uint64_t left = UINT64_MAX;
 };

@@ -92,7 +92,7 @@ inline constexpr const char* kReportFile = "report";
 // can be started again.
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kUnbegun = "not begun\n";
-// Made by gpurota 0.9 and older instead, also for the first run: exists until the run has begun.
+// Made by gpurota 0.9 and older instead, even for the first run: exists until the run has begun.
 inline constexpr const char* kOldUnbegunFile = "unbegun";
 inline constexpr const char* kLogFiles[] = {"log.a", "log.b"};
 

@@ -228,7 +228,8 @@ Actions Supervision::ended(Moment now, RunEnd end) {
     actions.insert(actions.end(), more.begin(), more.end());
     return actions;
   }
-  // A lease is lost because somebody took it away: a restart would take the GPU again.
+  // kLeaseLost: usually because somebody took the lease away, and a restart of the job would take
+  // the GPU again.
   const bool ours = reason == EndReason::kStopped || reason == EndReason::kLeaseLost || left;
   if (ours) {
     settle(Phase::kStopped);

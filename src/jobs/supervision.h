@@ -139,7 +139,7 @@ class Supervision {
   bool killed_ = false;
 };
 
-// The pause before the next start, after so many failures in a row (from 1).
+// The pause before the next start, after this many failures in a row (at least 1).
 Duration back_off(int failures);
 
 }  // namespace gpurota::jobs

@@ -13,10 +13,10 @@ struct Command {
   Fd output;  // the read end of its stdout and stderr
 };
 
-// kDenied for an account that is gone, has another name than when the job was added, or has
-// expired. (A keeper that is not root starts only its own user's commands, which need no account.)
-// kNotFound for a working directory that does not exist. Other errors for whatever else failed. On
-// success `gpurota run` is executing.
+// kDenied for an account that is gone, has been renamed since the job was added, or has expired. (A
+// keeper that is not root starts only its own user's commands, which need no account.) kNotFound
+// for a working directory that does not exist. Other errors for whatever else failed. On success
+// `gpurota run` is executing.
 Result<Command> start_command(const jobs::KeeperOrders& orders);
 
 }  // namespace gpurota::keeper

@@ -22,7 +22,7 @@ Result<void> check_journal() {
   if (::access(kSocket, F_OK) == 0) return {};
   return fail(
       Code::kUnavailable,
-      "there is no journal here: systemd-journald does not run; leave out --output journal");
+      "there is no journal here: systemd-journald is not running; leave out --output journal");
 }
 
 Result<Fd> open_journal(const std::string& job) {

@@ -61,7 +61,8 @@ void Agent::tick() {
   for (const auto& endpoint : endpoints_) endpoint->check();
 }
 
-// kubelet may not run yet.
+// If kubelet is not running yet, its folder may not exist: then this fails, and the next tick tries
+// again.
 void Agent::watch_folder() {
   if (watch_) return;
   auto watch = FolderWatch::make(loop_, plugins_dir_, [this] {

@@ -18,8 +18,8 @@ struct PciPlace {
   bool operator==(const PciPlace&) const = default;
 };
 
-// The place of a GPU by its PCI address in the driver's form. `host_root`: the folder where the
-// machine's "/" is.
+// Finds where a GPU is in the machine. `pci`: its PCI address as the driver writes it. `host_root`:
+// the folder where the machine's "/" is.
 PciPlace read_pci_place(const std::string& pci, const std::string& host_root);
 
 // Those of `tokens` that are in the initial environment of a process on this machine. The container

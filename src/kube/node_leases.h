@@ -46,14 +46,14 @@ struct LeaseName {
   LeaseId lease;
   proto::Pod pod;
 };
-// Succeeds also if the lease no longer exists.
+// Also succeeds if the lease no longer exists.
 Result<void> name_lease(const client::Location& location, const LeaseName& name);
 // A lease to end, and the reason.
 struct LeaseEnding {
   LeaseId lease;
   std::string why;
 };
-// Succeeds also if there is no such lease.
+// Also succeeds if there is no such lease.
 Result<void> end_lease_of(const client::Location& location, const std::string& allocation,
                           const std::string& why);
 Result<void> end_lease(const client::Location& location, LeaseId lease, const std::string& why);

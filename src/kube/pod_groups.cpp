@@ -24,7 +24,7 @@ constexpr const char* kGroups = "/sys/fs/cgroup";
 constexpr const char* kTrees[] = {"", "/unified", "/systemd", "/memory", "/pids"};
 // Levels below the group of all pods: the QoS class, the pod.
 constexpr int kLevels = 2;
-// The groups of a tree that are read at most to find those of kubelet.
+// The most groups of a tree that are read in the search for kubelet's groups.
 constexpr std::size_t kMostRead = 4096;
 
 Result<std::vector<std::string>> folders_in(const std::string& path) {

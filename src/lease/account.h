@@ -159,7 +159,7 @@ class Account {
   bool answer(Waiting& waiting, TimePoint now, GrantActions& actions);
   void recall_all(GrantActions& actions);
   // Whether recalls for the request are over: all slack of the tenants, including the requesting
-  // tenant, has come back, or the time is up. Else a round of recalls is under way.
+  // tenant, has come back, or the time is up. If not, a round of recalls is under way.
   bool recalled(Waiting& waiting, TimePoint now, GrantActions& actions);
   GrantReply grant(const GrowRequest& request, TimePoint now);
   // Memory that is charged now, but that the next samples may show as free: what dead tenants held,

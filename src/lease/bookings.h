@@ -25,9 +25,9 @@ struct NotBooked {
   std::optional<NextFree> obstacle{};  // one obstacle of several
   int fitting = 0;                     // GPUs that would be suitable
 };
-// Returns the GPUs for a reservation from `from` on, for as long as it lasts, or what is in the way
-// then. Requests in the queue whose start is known take precedence. A queued request without a
-// stated end counts for a day from its start.
+// Returns the GPUs for a reservation that begins at `from`, for as long as it lasts, or what is in
+// the way then. Requests in the queue whose start is known take precedence. A queued request
+// without a stated end counts for a day from its start.
 tl::expected<std::vector<LeaseGpu>, NotBooked> book(const QueueView& view, const Request& request,
                                                     WallTime from, WallTime now);
 

@@ -571,8 +571,8 @@ TEST(Bookings, BeginOnTimeOnTheirGpusWhateverIsGrantedLater) {
   EXPECT_GT(begun, booked / 2);
 }
 
-// If a request for a whole GPU would start at once without bookings, it is refused only because of
-// a booking that begins too soon.
+// A request for a whole GPU that would start at once if nothing were booked starts at once unless
+// the booking begins before the request would end.
 TEST(Bookings, AreFilledUpToTheMomentTheyBegin) {
   int before = 0, after = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {

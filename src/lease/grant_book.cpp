@@ -162,7 +162,7 @@ void GrantBook::tell_shared(TenantId tenant, const SharedPlace& place, Bytes ado
 }
 
 // The tenant itself claims what is shared. A claim that would exceed the tenant's grant is ignored,
-// so that no sum becomes less than the memory that is held.
+// so that a false claim cannot make the account count less memory than is really held.
 void GrantBook::hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes) {
   const auto lease = lease_of(tenant);
   if (!lease) return;

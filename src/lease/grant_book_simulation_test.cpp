@@ -1,5 +1,5 @@
 // Seeded runs of one account against tenants that behave like libgpurota, with messages that cross,
-// a GPU that is lost and found again, and daemons that restart, also while the GPU is lost.
+// a GPU that is lost and found again, and daemons that restart, even while the GPU is lost.
 // Whatever the order of these events, the limit is never exceeded, and no request that fits is
 // refused.
 #include "lease/grant_book.h"

@@ -89,8 +89,8 @@ TEST_F(GrantBookTest, FreeDuringAnotherTenantsGrowthIsCountedOnce) {
   auto actions = book.grow(kGpu, want(c, gib(1)), kStart);
   std::uint32_t round = recall_in(actions, a)->seq;
   EXPECT_FALSE(reply_in(book.give_back(a, kGpu, {}, round, of_a.seq, kStart)));
-  // Now tenant a frees 1 GiB. Then tenant b allocates the last GiB of its grant before tenant b
-  // answers. So at most 7 GiB are in use at any time.
+  // Now tenant a frees 1 GiB. Then tenant b allocates the last GiB of its grant before it answers
+  // the recall. So at most 7 GiB are in use at any time.
   actions = book.give_back(b, kGpu, {}, round, of_b.seq, kStart);
   ASSERT_FALSE(reply_in(actions));
   ASSERT_TRUE(recall_in(actions, a));

@@ -56,7 +56,8 @@ class Keeping {
 
   // Advances the clocks by the time since the decision with these facts.
   void pass(const KeepingFacts& facts, Milliseconds passed);
-  // Call when the request starts on these GPUs; `facts` are of the decision before.
+  // Call when the request starts on these GPUs; `facts`: those of the last decision before the one
+  // that starts it.
   void on_start(RequestId request, const std::vector<GpuUuid>& gpus, const KeepingFacts& facts);
   void forget(RequestId request);
   // Removes the clocks of all requests but these.

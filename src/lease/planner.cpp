@@ -293,8 +293,8 @@ void Planner::hold_for(const Request& request, const Gpus& gpus, WallTime from, 
   }
 }
 
-// The obstacle of the request on this GPU from `from` on: an earlier request, else a lease, or a
-// booking.
+// The obstacle of a request on this GPU that would start at `from`: an earlier request, else a
+// lease, or a booking.
 std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPlan& gpu,
                                             WallTime from) const {
   const auto others = against(request, from);

@@ -36,8 +36,9 @@ class Planner {
   const std::vector<GpuPlan>& gpus() const { return gpus_; }
   // The uses that the request must not disturb if it starts now.
   GpuPlan::Against against_now(const Request& request) const;
-  // The best GPUs that the request can have from `from` on, after all that is planned, for as long
-  // as it lasts. If there are too few: what is in the way on the first GPU that it cannot have.
+  // The best GPUs that the request can have if it starts at `from`, after all that is planned, for
+  // as long as it lasts. If there are too few: what is in the way on the first GPU that it cannot
+  // have.
   struct Later {
     std::vector<GpuUuid> gpus;
     std::size_t fitting = 0;

@@ -71,7 +71,7 @@ struct Occupant {
   bool leaves_for_bookings = false;  // for others' bookings placed no later than `since`
 };
 
-// GPUs that are promised to a user from a time on (bookings.h).
+// GPUs that are promised to a user, beginning at a later time (bookings.h).
 struct Booked {
   RequestId id;
   std::string user;

@@ -98,7 +98,7 @@ class Parker {
   }
 
  private:
-  // One at a time, also if another daemon has started the other one.
+  // One at a time, even if another daemon has started the other one.
   bool take_file() const {
     if (options_.lock.empty()) return true;
     const int fd = ::open(options_.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

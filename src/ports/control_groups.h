@@ -51,8 +51,8 @@ class ControlGroups {
   // From now on the group's processes can open a device in the range of a fence only if the fence's
   // `open` lists the device. Other devices are not restricted. If there are no fences, gpurota
   // restricts nothing.
-  // Files that are open stay open. The fence lasts as long as the group, also without the daemon.
-  // Errors as of sys::set_device_program(); kGone: the group is gone.
+  // Files that are open stay open. The fence lasts as long as the group, even without the daemon.
+  // Errors are those of sys::set_device_program(); kGone: the group is gone.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;
   // The first of these groups that exists and that only root, or the daemon's user, can have made;
   // empty: there is none. `groups`: absolute.

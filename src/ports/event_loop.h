@@ -41,7 +41,7 @@ class EventLoop {
   virtual ~EventLoop() = default;
 
   // Calls back while `fd` is readable (level-triggered), hung up or in error, and, if `writable`,
-  // also while it is writable. `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR. Does not own
+  // while it is writable, too. `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR. Does not own
   // `fd`: destroy the handle before closing `fd`.
   virtual Result<SourcePtr> watch_fd(int fd, bool writable, Urgency urgency,
                                      std::function<void(unsigned events)> callback) = 0;

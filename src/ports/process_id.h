@@ -1,4 +1,4 @@
-// Identifies a process, also after its pid is reused.
+// Identifies a process, even after its pid is reused.
 #pragma once
 
 #include <cstdint>

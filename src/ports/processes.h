@@ -77,7 +77,7 @@ class Processes {
   // Host memory that the process shares with no other, in RAM or swapped out. The kernel updates
   // this count a little late. kGone, kDenied (hidepid).
   virtual Result<Bytes> private_memory(pid_t pid) = 0;
-  // Whether the process handles the signal, or blocks it and may take it later; false also if that
+  // Whether the process handles the signal, or blocks it and may take it later; also false if that
   // cannot be told.
   virtual bool handles_signal(pid_t pid, int signal) = 0;
   // The arguments of a process as another thread read them last, because a process can keep the
@@ -98,7 +98,7 @@ class Processes {
   // outermost of these. In our namespace the process belongs to this user, whatever uid the process
   // has in its own namespace. Nothing: the process is in our namespace, or that cannot be told.
   virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }
-  // The path of the program that a process runs, also where an upgrade has replaced it since; empty
+  // The path of the program that a process runs, even where an upgrade has replaced it since; empty
   // if it cannot be told.
   virtual std::string executable_of(pid_t pid) = 0;
 

@@ -34,7 +34,7 @@ struct StoredProgram {
 };
 
 // An item of an array. An item has a stored row once the item has begun, or once the item has been
-// cancelled before its begin.
+// cancelled before it began.
 struct StoredItem {
   std::int64_t index = 0;
   std::string state;    // as that of a job

@@ -30,8 +30,9 @@ class ComputeWindows {
   // pauses between two pieces of work.
   static constexpr Duration kPause = std::chrono::milliseconds(2);
   // How long the next window waits for the work of the window before. A program may never say that
-  // its work has ended. The charge continues until the party has no work. Work that has not ended
-  // after kMostLate is taken for work without an end, and is not waited for until it ends.
+  // its work has ended. Until its work ends, for at most kMostLate, a party is charged even while
+  // later windows run. Work that has not ended after kMostLate is taken for work without an end,
+  // and is not waited for until it ends.
   static constexpr Duration kLongestEnd = std::chrono::milliseconds(30);
   static constexpr Duration kMostLate = std::chrono::seconds(5);
   // A window ends early for a party that has had this much less than the holder, each in proportion

@@ -31,8 +31,8 @@ class MoveCost {
   // Adds one switch. `moved` is the sum of both directions.
   void measure(Bytes moved, Duration took);
   Duration estimate(Bytes moved) const;
-  // Whether a switch of so many bytes shows how fast memory moves. A smaller switch shows only the
-  // fixed cost.
+  // Whether a switch of this many bytes shows how fast memory moves. A smaller switch shows only
+  // the fixed cost.
   static bool tells_rate(Bytes moved) { return moved >= kLeastForRate; }
 
  private:

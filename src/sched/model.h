@@ -16,7 +16,7 @@
 
 namespace gpurota::sched {
 
-// kAuto: turns are taken while the swap leases of the GPU do not fit together. kOn: also while they
+// kAuto: turns are taken while the swap leases of the GPU do not fit together. kOn: even while they
 // fit, once two leases have memory there. kOff: never; memory that would need turns is refused.
 enum class TurnsMode { kAuto, kOn, kOff };
 

@@ -68,7 +68,7 @@ class Residency {
     parked ? void(parked_.insert(lease)) : void(parked_.erase(lease));
   }
 
-  // Gives the tenant an empty holding on each GPU, also on GPUs that are added later.
+  // Gives the tenant an empty holding on each GPU, even on GPUs that are added later.
   void add(TenantId tenant, LeaseId lease);
   // Sets a holding of an added tenant as reported. An impossible claim (resident beyond movable) is
   // cut.

@@ -14,9 +14,9 @@ namespace gpurota::sched {
 
 namespace {
 
-// All leases that have run on this GPU begin with equal clocks. A lease whose clock runs already,
-// for another of its GPUs, keeps its clock: otherwise each beginning of turns here would move the
-// lease back in the order.
+// All leases that have run on this GPU begin with equal clocks. A lease whose clock is already
+// running, for another of its GPUs, keeps its clock; otherwise the lease would move back in the
+// order whenever turns begin on this GPU.
 void begin_contention(TurnTable& table, GpuSlot gpu) {
   table.gpus[gpu.value].contended = true;
   table.changed = true;
@@ -410,10 +410,10 @@ void serve_growth(TurnTable& table, LeaseState& lease, TenantId id, GpuSlot gpu)
 }
 
 // A tenant restores whole blocks of up to a piece, and gives back room into which no block fits. So
-// give room in whole pieces. Give less than a piece only if the tenant misses no more than that and
-// nothing is coming: otherwise a block may be left over that is larger than the rest of the room. A
-// tenant that still moves memory out by an earlier order gets no room, as it would only keep the
-// room from others.
+// give room in whole pieces. Give less than a piece only if it is all that the tenant still lacks
+// and nothing is on its way to the tenant: otherwise a block may be left over that is larger than
+// the rest of the room. A tenant that still moves memory out by an earlier order gets no room, as
+// it would only keep the room from others.
 void give_room(TurnTable& table, LeaseState& lease, GpuSlot gpu) {
   if (std::find(lease.gpus.begin(), lease.gpus.end(), gpu) == lease.gpus.end()) return;
   for (TenantId id : lease.tenants) {
@@ -463,8 +463,9 @@ std::vector<TenantId> victims(const TurnTable& table, GpuSlot gpu, bool entering
 }
 
 // Adds the time since the last order to the tenant's debt if the tenant did not carry out all of
-// the last order; else the time without an order adds nothing. At most kMostBetween is added,
-// because in a longer time the tenant may have had a turn.
+// the last order; else the time without an order adds nothing. At most kMostBetween is added: if
+// more time has passed, the tenant may have had a turn in between, and the time of a turn is no
+// debt.
 void begin_order(TurnTable& table, TenantId id, GpuSlot gpu) {
   constexpr Duration kMostBetween = std::chrono::minutes(1);
   MoveDebt& debt = table.tenants.at(id).moves[gpu];
@@ -664,8 +665,9 @@ void apply(TurnTable& table, const TenantStatus& event) {
   if (!tenant.answered()) return;
   tenant.busy = event.busy;
   if (!tenant.busy || tenant.gate_open) tenant.undrained = false;
-  // The daemon ended, or the tenant was stopped, before the tenant had drained. Drain now, and let
-  // submissions through, because a kernel may wait for a launch that waits at the gate.
+  // The daemon ended, or the tenant was stopped, before the tenant had drained. Drain now: close
+  // the gates, and let submissions through one at a time where needed, because a kernel may wait
+  // for a launch that waits at the gate.
   LeaseState& lease = table.leases.at(tenant.lease);
   if (tenant.undrained && lease.phase == Phase::kApart) close_gates(table, lease);
 }

@@ -197,7 +197,8 @@ bool eligible(const TurnTable& table, const LeaseState& lease) {
   return hindrance(table, lease) == Wait::kNothing;
 }
 
-// All processes of the lease have to answer, and the memory that it misses must find room.
+// The obstacle that keeps the lease from running: all its processes must be able to answer, and
+// there must be room for the memory that it lacks.
 Wait hindrance(const TurnTable& table, const LeaseState& lease) {
   if (lease.aside) return Wait::kAside;
   if (lease.retry_at > table.now) return Wait::kRetry;

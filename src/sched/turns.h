@@ -4,10 +4,10 @@
 // week can be simulated, replayed and explained. Used by the daemon on its state thread. A tenant's
 // report is bounded by what is known of the tenant; an event about an unknown tenant is ignored.
 //
-// Promises, checked by turns_simulation_test.cpp: memory that was asked for never exceeds a GPU's
-// capacity or the host budget; two leases never hold the same GPU while it takes turns; a lease
-// that wants a turn and can have one gets it within a bound; no GPU stands idle while a lease waits
-// for it.
+// Promises, checked by turns_simulation_test.cpp: leases never hold more than a GPU's capacity or
+// the host budget, except for memory that a process takes without asking; two leases never hold the
+// same GPU while it takes turns; a lease that wants a turn and can have one gets it within a bound;
+// no GPU stands idle while a lease waits for it.
 //
 // The state is a TurnTable. The functions on it are in turn_decide.h (who is next), turn_act.h
 // (changes of the table), turn_watch.h (what is reported) and turn_show.h; turns.cpp calls them in

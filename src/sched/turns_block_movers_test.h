@@ -24,7 +24,7 @@ class BlockMovers : protected Tenants {
     }
   }
 
-  // Frees blocks of a program that runs or waits, also those being moved.
+  // Frees blocks of a program that runs or waits, even those being moved.
   void free_blocks(Tenant* t, std::size_t g) {
     GpuMemory& m = t->gpus[g];
     Bytes here, out;

@@ -41,7 +41,7 @@ Plan busy_plan(std::uint64_t leases, Bytes capacity, Shape shape) {
   return plan;
 }
 
-// The part of the time in which a program runs. Programs that all fit run side by side.
+// The part of the time in which a program runs. If all programs fit, they run side by side.
 double held(std::uint64_t leases, Bytes capacity, Shape shape) {
   const Plan plan = busy_plan(leases, capacity, shape);
   const Outcome outcome = simulate(plan);

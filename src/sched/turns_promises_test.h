@@ -41,7 +41,7 @@ class Promises : protected Progress {
   }
 
   // If others have grown without asking, leases that were there may keep the GPU above its
-  // capacity, but may not add memory.
+  // capacity, but must not add memory.
   void check_used(std::size_t g, Bytes used) {
     const bool settling = is_unknown(g) || now_ < lowered_at_[g] + kLowering;
     if (!settling && used > std::max(capacity_[g], most_used_[g])) {

@@ -91,7 +91,7 @@ TEST_F(ReconnectTest, MemoryBeyondTheReportedIsCountedAsWired) {
   send(Measured{TenantId{99}, kGpu, gib(9)});
   send(TenantDied{kOld});
   send(Measured{kOld, kGpu, gib(9)});
-  EXPECT_EQ(used(), gib(50)) << "of the dead nothing is learnt";
+  EXPECT_EQ(used(), gib(50)) << "nothing is learnt about dead tenants";
 }
 
 }  // namespace

@@ -248,7 +248,7 @@ TEST(TurnsSimulation, AServerThatIsIdleBetweenItsRequestsDoesNotKeepTheTurn) {
   EXPECT_LE(outcome.waited[0], 5);
 }
 
-// A server with a request every other second, beside a training, on a bus that is slower than
+// A server with a request every other second, beside a training job, on a bus that is slower than
 // assumed. Until the speed is measured, each request comes before the training's memory has been
 // restored.
 TEST(TurnsSimulation, FrequentShortTurnsOfAHigherPriorityStarveNoLease) {

@@ -1,5 +1,5 @@
-// The rings of figures over time in a file of their own, STATE_DIR/history.db. See
-// ports/series_store.h: for a worker thread.
+// The rings of figures over time in a file of their own, STATE_DIR/history.db. Call only on a
+// worker thread (see ports/series_store.h).
 //
 // A damaged file is renamed (history.db.damaged, in place of an earlier one) and a new one begun. A
 // file of a newer gpurota is left alone. Neither ever affects the leases' database.

@@ -16,7 +16,7 @@
 namespace gpurota::store {
 namespace {
 
-// How often the database was settled; 0: never, or not a database of ours yet.
+// How many times the database has been settled; 0: never, or it is not a database of ours yet.
 Result<std::uint64_t> times_settled(Database& database) {
   GPUROTA_ASSIGN_OR_RETURN(auto table,
                            database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sequence'"));

@@ -34,11 +34,11 @@ Result<void> replace_mark(const std::string& path, const StoreMark& mark);
 // Call before the database is opened, which would make it. kIo: the database is missing, empty or
 // cut short, but the mark, its log, or folders of jobs and fillers show that there was one.
 Result<void> check_is_there(const std::string& state_dir, const std::string& database);
-// Call once the database is open and before it is changed. `settled`: how often the database was
-// settled, by its own count. `log`: the log as it was found; empty: there was none. kIo: the
-// database was settled less often than the mark says, or the log ends before the position in the
-// mark. A missing log is no error if the database was settled as often as the mark says: another
-// SQLite has then written the log into the database.
+// Call once the database is open and before it is changed. `settled`: how many times the database
+// has been settled, by its own count. `log`: the log as it was found; empty: there was none. kIo:
+// the database was settled fewer times than the mark says, or the log ends before the position in
+// the mark. A missing log is no error if the database was settled as many times as the mark says:
+// another SQLite has then written the log into the database.
 Result<void> check_is_whole(const std::string& state_dir, const std::string& database,
                             const StoreMark& mark, std::uint64_t settled,
                             const std::optional<LogPosition>& log);

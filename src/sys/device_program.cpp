@@ -85,7 +85,7 @@ int bpf(int command, bpf_attr& attributes) {
   return static_cast<int>(::syscall(SYS_bpf, command, &attributes, sizeof attributes));
 }
 
-// Attributes of zeros: the kernel requires that the unused part is zero.
+// Attributes that are all zero: the kernel requires the unused part to be zero.
 bpf_attr no_attributes() {
   bpf_attr attributes;
   std::memset(&attributes, 0, sizeof attributes);

@@ -4,7 +4,7 @@
 
 namespace gpurota::sys {
 
-// Whether systemd started this process itself as a service.
+// Whether systemd started this very process as a service, rather than one of its ancestors.
 bool is_service();
 void notify_ready();
 void notify_stopping();

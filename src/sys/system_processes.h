@@ -20,7 +20,7 @@ class SystemProcesses : public ports::Processes {
   // `loop` reports deaths and must outlive this object.
   explicit SystemProcesses(ports::EventLoop& loop);
   // Reads the boot id and where control groups are mounted. Fails only on a shortage, such as of
-  // descriptors; succeeds also if the machine has no boot id or no control groups. The daemon needs
+  // descriptors; also succeeds if the machine has no boot id or no control groups. The daemon needs
   // them to recognise processes that ran before it started.
   Result<void> read_machine();
 

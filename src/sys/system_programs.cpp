@@ -280,7 +280,7 @@ void SystemPrograms::on_death(std::uint64_t id) {
     run.end.signal = info.si_status;
   }
   if (run.on_output) on_output(run);
-  // The pipe may have more than one read takes.
+  // A single read may not empty the pipe.
   for (int i = 0; i < 64 && run.on_lines; ++i) on_lines(run);
   finish(id);
 }

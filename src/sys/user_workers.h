@@ -59,7 +59,7 @@ class UserWorkers {
   struct UserWorker {
     std::unique_ptr<Worker> worker;
     TimePoint used{};         // time of the last question
-    TimePoint moved{};        // the last answer, or the first question since the worker was idle
+    TimePoint moved{};        // the last answer, or a later question put to an idle worker
     bool told_stuck = false;  // logged as stuck
   };
 

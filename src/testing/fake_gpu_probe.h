@@ -53,7 +53,7 @@ class FakeGpuProbe final : public ports::GpuProbe {
   std::optional<Bytes> group_limit(const GpuUuid& gpu, const std::string& group) const;
   // From now on set_memory_limit() fails with this error; empty: it does not.
   void set_limit_error(std::optional<Error> error);
-  // How often set_memory_limit() was called.
+  // How many times set_memory_limit() was called.
   int limits_set() const;
 
   Result<ports::DriverInfo> read_driver() override;

@@ -16,7 +16,7 @@ class MemoryStore final : public ports::Store {
   // From now on every call fails with this error; nullopt: calls succeed again.
   void set_failure(std::optional<Error> error) { failure_ = std::move(error); }
   const std::map<LeaseId, ports::StoredLease>& leases() const { return leases_; }
-  // The current state of one lease; from any thread, also while the daemon's thread runs.
+  // The current state of one lease; from any thread, even while the daemon's thread runs.
   ports::StoredLease lease_now(LeaseId id) const {
     const std::lock_guard lock(mutex_);
     return leases_.at(id);

@@ -86,7 +86,7 @@ void say_where(const Options& options, bool has_page) {
   }
   if (has_page && !options.keeps_port) {
     std::printf(
-        "While it does not run, another user of this machine can take port %d and show a page of "
+        "While it is not running, another user of this machine can take port %d and show a page of "
         "their own there: start it by gpurota-web.socket, or give it a port below 1024 "
         "(gpurota-web(8), THE PORT)\n",
         options.listen.port);

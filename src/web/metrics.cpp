@@ -167,7 +167,7 @@ void add_by_word(Text& text, const char* key, const Items& items, WordOf word_of
   for (const auto& [word, count] : counts) text.add(fmt::format("{}=\"{}\"", key, word), count);
 }
 
-// Of each GPU, how many leases have a limit there, by who enforces it.
+// For each GPU, how many leases have a limit there, by who enforces it.
 void add_enforcement(Text& text, const proto::Status::Reply& status) {
   text.begin(
       "gpurota_gpu_limits", "gauge",
@@ -225,7 +225,7 @@ void add_per_lease(Text& text, const std::vector<proto::Lease>& leases) {
          "GPU memory that processes of the lease hold, as the driver reports it, or else "
          "libgpurota; missing if nobody can say.",
          [](const proto::LeaseGpu& share) { return share.used_bytes; });
-  series("gpurota_lease_memory_limit_bytes", "The lease's limit; missing of a whole GPU.",
+  series("gpurota_lease_memory_limit_bytes", "The lease's limit; missing for a whole GPU.",
          [](const proto::LeaseGpu& share) { return share.limit_bytes; });
   text.begin("gpurota_lease_held_back_seconds", "gauge",
              "For how long one of the lease's programs, the one with the most, has held back work "
@@ -283,7 +283,7 @@ void add_per_pod(Text& text, const std::vector<proto::Lease>& leases) {
              "GPU memory of the container that is in host memory, as others have their turn.");
   for (const auto& [labels, sum] : sums) text.add(labels, sum.evicted);
   text.begin("gpurota_pod_memory_limit_bytes", "gauge",
-             "The container's limit; missing of a whole GPU.");
+             "The container's limit; missing for a whole GPU.");
   for (const auto& [labels, sum] : sums) {
     if (sum.limit) text.add(labels, *sum.limit);
   }

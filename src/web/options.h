@@ -22,7 +22,7 @@ struct Options {
   std::string url{};  // of the page; empty: where gpurota-web listens
   Proxy::Options proxy{};
   Fleet::Options fleet{};
-  bool keeps_port = false;  // no other user can take the port while gpurota-web does not run
+  bool keeps_port = false;  // no other user can take the port while gpurota-web is not running
   std::string print{};      // text to print before exiting
 
   bool has_tls() const { return !tls_certificate.empty(); }

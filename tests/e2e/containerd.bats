@@ -41,7 +41,7 @@ long_id() { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 }
 no_tasks() { [ -z "$("${ENGINE[@]}" task ls --quiet)" ]; }
 
-@test "ctr: a container with an id of its engine's is in the lease as a whole, also after a restart" {
+@test "ctr: a container with an id of its engine's is in the lease as a whole, even after a restart" {
   local id unset=(-u GPUROTA_LEASE -u GPUROTA_TOKEN -u GPUROTA_SOCKET -u GPUROTA_WHOLE \
     -u GPUROTA_RUNTIME_DIR)
   id=$(long_id)

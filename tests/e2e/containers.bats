@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Effects of containers on processes, without an engine: a pid namespace, in which a program has
-# another number than outside, and a user namespace.
+# a number that differs from the one outside, and a user namespace.
 
 load helpers
 

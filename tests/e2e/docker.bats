@@ -31,7 +31,7 @@ teardown() {
   case_our_numbers docker '[0-9a-f]{12}' # docker's folder is not in its usual place
 }
 
-@test "docker: a program without a token is in the lease of its container, also after a restart" {
+@test "docker: a program without a token is in the lease of its container, even after a restart" {
   case_in_by_its_container
 }
 

@@ -106,7 +106,7 @@ slow() { echo "$1" >"$TREE-slow"; }
   [ ! -e run/driver-limits ]
 }
 
-@test "a daemon that is killed leaves limits to the next one, also of leases that have ended" {
+@test "a daemon that is killed leaves limits to the next one, even of leases that have ended" {
   enforce auto
   in_background first gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 100
   wait_until says first holding

@@ -20,7 +20,7 @@ take_all() {
 }
 has_used() { gpurota limits | grep -q '^fair share: root has used [1-9]'; }
 
-@test "the user who has used less goes first, and sees why, also after a kill of the daemon" {
+@test "the user who has used less goes first, and sees why, even after a kill of the daemon" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   printf '[fair_share]\nenabled = true\nhalf_life = "1h"\n' >gpurota.toml
   start_daemon

@@ -17,7 +17,7 @@ teardown() {
 
 stays_last() { printf '[filler]\nlongest_stay = "%s"\n' "$1" >gpurota.toml; }
 add_hold() { add_filler "$1" "${@:2}" -- "$PROGRAM" hold 100; }
-# starts_of NAME: how often this filler has started.
+# starts_of NAME: how many times this filler has started.
 starts_of() { gpurota events --json | grep '"filler_started"' | grep -c "\"$1: " || true; }
 has_started() { [ "$(starts_of "$1")" -ge "$2" ]; }
 is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
@@ -93,7 +93,7 @@ other_is_on_instead() {
   wait_until has_started moved 2
 }
 
-@test "a paused filler does not keep others off its GPU, also if the daemon was killed meanwhile" {
+@test "a paused filler does not keep others off its GPU, even if the daemon was killed meanwhile" {
   stays_last 1h
   gpurota reload
   add_moved
@@ -131,7 +131,7 @@ other_is_on_instead() {
   other_is_on_instead
 }
 
-@test "time in host memory does not count in a filler's stay, also if it was paused meanwhile" {
+@test "time in host memory does not count in a filler's stay, even if it was paused meanwhile" {
   stays_last 1h
   gpurota reload
   local started=$SECONDS stayed

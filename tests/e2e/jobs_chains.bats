@@ -116,7 +116,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   job_is b 'j["state"] == "cancelled" and j["detail"] == "a was removed" and not j["after_success"]'
 }
 
-@test "several are removed at once: all or none, also those that start after each other" {
+@test "several are removed at once: all or none, even those that start after each other" {
   add a --memory 1G -- true
   add b --memory 1G --boot-after a -- true
   add c --memory 1G -- true

@@ -25,7 +25,7 @@ model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
   run -2 gpurota run --gpu-ids 0 --gpu-type h100 -- true
 }
 
-@test "a request for a kind waits for that kind, also over a restart, and others do not" {
+@test "a request for a kind waits for that kind, even over a restart, and others do not" {
   local name
   name=$(value "gpus[0]['name']")
   while gpurota reserve --nonblock --gpu-type "$name" --for 1h; do :; done
@@ -64,7 +64,7 @@ model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
   run -2 gpurota run --gpu-ids 0 --gpu-class last -- true
 }
 
-@test "a request for a class waits for its GPUs, also over a restart of the daemon" {
+@test "a request for a class waits for its GPUs, even over a restart of the daemon" {
   printf '[gpu.class.first]\ngpus = [0]\n' >gpurota.toml
   gpurota reload
   gpurota reserve --gpu-ids 0 --for 1h

@@ -6,7 +6,7 @@ load helpers
 setup() { make_folders; }
 teardown() { end_test; }
 
-@test "a slice is interactive, also for the next daemon, until it is changed" {
+@test "a slice is interactive, even for the next daemon, until it is changed" {
   start_daemon
   in_background server gpurota run --memory 1G --latency interactive -- "$PROGRAM" hold 100
   wait_until says server holding

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A machine with two different cards, which CUDA by default numbers in another order than
+# A machine with two different cards, which CUDA by default does not number in the order of
 # nvidia-smi.
 # machine: mixed
 

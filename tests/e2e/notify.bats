@@ -11,7 +11,7 @@ teardown() { end_test; }
 # notifier SCRIPT: makes the site's notifier program, which runs SCRIPT with /bin/sh. Files that the
 # script writes in "$out" are in the folder out.
 notifier() {
-  # The notifier runs as another user than the daemon if the daemon runs as root.
+  # The notifier runs as a user of its own if the daemon runs as root.
   chmod 755 .
   mkdir -p -m 777 out
   printf '#!/bin/sh\nout=%s/out\n%s\n' "$E2E_DIR" "$1" >notifier

@@ -27,7 +27,7 @@ teardown() {
   case_our_numbers podman web
 }
 
-@test "a program without a token is in the lease of its container, also after a restart" {
+@test "a program without a token is in the lease of its container, even after a restart" {
   case_in_by_its_container
 }
 

@@ -66,7 +66,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   shows '(^| )echo '
 }
 
-@test "top is as wide and high as the terminal, also when that changes" {
+@test "top is as wide and high as the terminal, even when that changes" {
   open_terminal 80 24
   open_top
   wait_until shows '^GPU 1 '

@@ -45,7 +45,7 @@ VARYING = [(re.compile(pattern), stand_in) for pattern, stand_in in (
     # Host memory is pinned while the program runs.
     (r"[\d.]+ [KMG]?i?B (of the [\d.]+ \w+ that may have to move are pinned)"
      r"(; last switch [\d.]+ GiB/s)?", r"SIZE \1"),
-    # A time of another day is shown with its date, also when the test runs over midnight.
+    # A time of another day is shown with its date, even when the test runs over midnight.
     (r"\b(\d{4}-\d\d-\d\d |[A-Z][a-z]{2} +\d{1,2} |[A-Z][a-z]{2} )?\d\d:\d\d(:\d\d)?\b", "TIME"),
     (r"\b\d+(\.\d+)? ?(d|h|min|ms|m|s)(( |(?<=[dhm]))\d+ ?(d|h|min|m|s))*\b", "SPAN"),
     (r"\bpid \d+", "pid PID"),

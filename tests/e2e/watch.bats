@@ -188,7 +188,7 @@ lines=[json.loads(line) for line in open(sys.argv[1])]
 assert lines[0]["operation"] == "x"' "state/audit/$UID.jsonl"
 }
 
-@test "the report has the use of each user, also after a kill -9 in the middle" {
+@test "the report has the use of each user, even after a kill -9 in the middle" {
   make_folders
   start_daemon
   in_background holder gpurota run --gpu-ids 0 --note thesis -- "$PROGRAM" hold 1000

@@ -47,7 +47,7 @@ END
 }
 metrics_say() { get /metrics | grep -qF "$1"; }
 
-@test "each refused allocation is counted once, also of programs that are gone and through a kill -9" {
+@test "each refused allocation is counted once, even of programs that are gone and through a kill -9" {
   local i
   for i in 1 2; do
     in_background "greedy$i" gpurota run --memory 1G -- "$PROGRAM" greedy 32

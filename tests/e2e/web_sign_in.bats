@@ -131,13 +131,13 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   wait_until gone "$WEB_PID"
   wait_until nobody_is_signed_in
   run -1 gpurota web
-  [[ $output == *"gpurota-web does not run"* ]]
+  [[ $output == *"gpurota-web is not running"* ]]
 }
 nobody_is_signed_in() { gpurota web --list | grep -q 'nobody is signed in'; }
 
 @test "without a link it says the true reason, and what to do" {
   refused_with() { run -1 gpurota web && [[ $output == *"$1"* ]]; }
-  refused_with 'gpurota-web does not run'
+  refused_with 'gpurota-web is not running'
   [[ $output == *'systemctl start gpurota-web'* ]]
   # gpurota-web is not installed: neither beside gpurota nor in PATH.
   mkdir alone
@@ -148,7 +148,7 @@ nobody_is_signed_in() { gpurota web --list | grep -q 'nobody is signed in'; }
   WEB_PID=$BACKGROUND_PID
   wait_until refused_with "gpurota-web runs with '--page none'"
   kill -TERM "$WEB_PID"
-  wait_until refused_with 'gpurota-web does not run'
+  wait_until refused_with 'gpurota-web is not running'
   # A gpurota-web that was built without the page tells the daemon so.
   python3 - "$GPUROTA_RUNTIME_DIR/control.sock" >unbuilt 2>&1 3>&- <<'END' &
 import json, socket, sys
@@ -162,7 +162,7 @@ END
   local unbuilt=$!
   wait_until refused_with 'gpurota-web runs, but was built without the page'
   kill "$unbuilt"
-  wait_until refused_with 'gpurota-web does not run'
+  wait_until refused_with 'gpurota-web is not running'
   printf '[web]\nsign_in = false\n' >gpurota.toml
   gpurota reload
   refused_with 'this site lets nobody sign in at the web page'
@@ -195,7 +195,7 @@ refused_for_games() {
   run -1 gpurota web
   [[ $output == *"runs as user 'games', who may not sign people in: only root, "*"'gpurota-web'"* ]]
 }
-refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web does not run'* ]]; }
+refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web is not running'* ]]; }
 
 @test "where no browser is opened it says why, and the link is good all the same" {
   start_web

@@ -159,7 +159,7 @@ step "on a whole GPU: the same" held
 
 train() { contained --swap -- "${in_container[@]}" "$work/train.py" "$1" >"$2" 2>"$2.err"; }
 bare() { "$python" "$work/train.py" 1 >"$work/bare"; }
-step "a training without gpurota" bare
+step "a training job without gpurota" bare
 free=$(nvidia-smi --query-gpu=memory.free --format=csv,noheader,nounits | head -n 1)
 size=$((free * 6 / 10 / 1024))
 two() {
@@ -173,5 +173,5 @@ two() {
       return 1; }
   done
 }
-step "two trainings in containers with $size GiB each, in turns: losses bit for bit" two
+step "two training jobs in containers with $size GiB each, in turns: losses bit for bit" two
 exit "$failed"

@@ -1,5 +1,5 @@
 """Checks what NVML reports inside a lease: LIMIT_MIB as the memory, no process of others
-(OTHER_PID), and the same figures as CUDA's, also through nvidia-smi. Needs no package; uses the
+(OTHER_PID), and the same figures as CUDA's, even through nvidia-smi. Needs no package; uses the
 real libraries as any program does.
 
 usage, inside `gpurota run --memory`: LIMIT_MIB=8192 OTHER_PID=1234 python3 nvml_views.py

@@ -148,7 +148,7 @@ if python3 -c 'import torch' 2> /dev/null; then
     run_torch torch-slice --memory "$((gib + 4))G"
   step "the training in a swap lease: losses bit for bit" run_torch torch-swap --swap
 else
-  say skip "the trainings: there is no PyTorch"
+  say skip "the training jobs: there is no PyTorch"
 fi
 gpurota events | grep -E ' (lease_parked|lease_unparked|park_failed) '
 exit "$failed"

@@ -164,7 +164,7 @@ turns() { # two processes of 24 GiB each on 25 GiB; prints what each switch move
   LD_LIBRARY_PATH=$dist/lib/bundled "$dist/tests/turns_machine" --memory 24G --capacity 25G \
     --quantum 2 --seconds 90
 }
-# Two trainings that do not fit together take turns: the losses are bit for bit those of a run
+# Two training jobs that do not fit together take turns: the losses are bit for bit those of a run
 # alone.
 swap_torch() {
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --results "$results"

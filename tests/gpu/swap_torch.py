@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Two PyTorch trainings take turns on one GPU: checks that nothing is lost, and measures the cost.
+"""Two PyTorch training jobs share one GPU in turns: checks that nothing is lost, measures the cost.
 
     swap_torch.py GPUROTA [--capacity 16G] [--memory-gib 10] [--steps 300] [--quantum 100ms]
                           [--expandable]
                           [--results DIR]
 
 Trains twice without gpurota (the losses must agree, or the comparison is void). Then runs two
-trainings at the same time, each in a swap lease, with a capacity that only one of them fits: their
-losses must be those of the first run, bit for bit. Both hold memory beyond the model's, fill it
-once and check it at the end. With --expandable, PyTorch maps its memory itself
+training jobs at the same time, each in a swap lease, with a capacity that only one of them fits:
+their losses must be those of the first run, bit for bit. Both hold memory beyond the model's, fill
+it once and check it at the end. With --expandable, PyTorch maps its memory itself
 (expandable_segments:True). Prints one line of JSON: losses that differ, evictions, bytes and
 seconds. A daemon must be running; the caller must be allowed to set a GPU (an administrator).
 """
@@ -90,7 +90,7 @@ def compare(options, results, graph):
     alone = [timed([subprocess.Popen(command(out, options, graph))]) for out in bare]
     found = {"mode": name, "bare_differences": differences(*bare), "alone_s": alone}
     if "kept" not in bare[0].read_text():
-        sys.exit("a training without gpurota has lost what it held")
+        sys.exit("a training job without gpurota has lost what it held")
     shared = [results / f"{name}_swap{i}.txt" for i in range(2)]
     logs = [results / f"{name}_swap{i}.log" for i in range(2)]
     running = [subprocess.Popen([options.gpurota, "run", "--gpu-ids", "0", "--swap", "--",

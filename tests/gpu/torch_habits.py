@@ -120,7 +120,7 @@ def threads_of_cusparse():
         stream = torch.cuda.Stream()
         torch.cuda.synchronize()
         # The stream still reads memory that the loop frees first. Without record_stream(),
-        # cudaMallocAsync may give that memory to another thread meanwhile, also without gpurota.
+        # cudaMallocAsync may give that memory to another thread meanwhile, even without gpurota.
         results[number].record_stream(stream)
         with torch.cuda.stream(stream):
             for _ in range(300):

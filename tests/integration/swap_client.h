@@ -72,7 +72,7 @@ class SwapClient {
   void disconnect();
 
   bool gate_open();
-  int turns();  // how often its gate was opened
+  int turns();  // how many times its gate was opened
   int pages();  // how many pages it was given to mark its bursts of work (MARK)
   Bytes resident();
   Bytes out();

@@ -127,7 +127,7 @@ def translate(text):
 
 
 def run_group(thread, group, memory, seed):
-    """The sum of one group, and how often the group read each byte."""
+    """The sum of one group, and how many times the group read each byte."""
     read = bytearray(len(memory))
     sums = {}
 

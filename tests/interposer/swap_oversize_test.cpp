@@ -1,5 +1,5 @@
 // A program with one and a half times the memory that its lease has on the GPU: the rest is in host
-// memory, and every byte stays as written, also during turns.
+// memory, and every byte stays as written, even during turns.
 #include "fixture.h"
 #include "swap_daemon.h"
 

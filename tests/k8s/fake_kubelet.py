@@ -196,7 +196,7 @@ class FakeKubelet:
     def pre_start(self, container):
         with self.lock:
             known = self.plugins[container.resource]
-        # The ids have another order than in Allocate, as with the real kubelet.
+        # The ids are not in the order that they had in Allocate, as with the real kubelet.
         known.call("PreStartContainer",
                    plugin.PreStartContainerRequest(devices_ids=reversed(container.ids)),
                    plugin.PreStartContainerResponse)

@@ -2,7 +2,7 @@
 # Tests install.sh of the portable tarball on folders: portable_install.sh BUILD
 #
 # BUILD is the developers' build, whose programs stand for those of the tarball. Installs, upgrades,
-# uninstalls and purges below a folder of its own, also after interruptions; nothing of this system
+# uninstalls and purges below a folder of its own, even after interruptions; nothing of this system
 # changes. If run as root, also tests what only root installs. portable.sh does the same in whole
 # systems.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs hours of tests, many at once, also on a machine without Debian packages: bash, python3,
+# Runs hours of tests, many at once, even on a machine without Debian packages: bash, python3,
 # coreutils, procps and a C library no older than ours are enough. The packed folder works in any
 # place.
 #

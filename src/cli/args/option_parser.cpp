@@ -61,7 +61,7 @@ tl::unexpected<Error> no_option(const std::vector<Option>& options, const std::s
   if (command == "run" && is_detaching(name)) {
     return fail(Code::kInvalid,
                 fmt::format("there is no option '{}': 'gpurota run' stays with its command. A job "
-                            "runs without a terminal, also after you log out:\n  gpurota job add "
+                            "runs without a terminal, even after you log out:\n  gpurota job add "
                             "NAME [OPTION…] -- COMMAND",
                             display_text(word, 60)));
   }

@@ -222,7 +222,8 @@ Result<OwnDefaults> read_own_defaults() {
 }
 
 std::string add_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw) {
-  // On other machines the user's defaults there apply.
+  // With --host or --hosts-file, the command runs on other machines, and each uses the user's
+  // defaults file there.
   if (raw.no_defaults || raw.lease || !raw.host.empty() || raw.hosts_file) return {};
   if (command == "run") return add("run", defaults.run, raw);
   if (command == "reserve") return add("reserve", defaults.reserve, raw);

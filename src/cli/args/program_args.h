@@ -37,7 +37,7 @@ struct Vocabulary {
 // The first word, which must be an action. Nothing: help is wanted.
 Result<std::optional<std::string>> parse_action(const Vocabulary& vocabulary, const Words& words);
 // `words` after the action, up to `--`: the action's options, and as many names as the table of
-// commands allows, mostly one. Fills `typed`, and `program` with the options that programs share.
+// commands allows, usually one. Fills `typed`, and `program` with the options that programs share.
 Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& typed,
                          ProgramOptions& program);
 // For an action on one program.

@@ -48,7 +48,7 @@ struct Surroundings {
   std::string workdir;
   std::vector<proto::Variable> environment;
 };
-// kInvalid also if the program's command or variables could not arrive unchanged.
+// Also kInvalid if the program's command or variables could not arrive unchanged.
 Result<Surroundings> read_surroundings(const ProgramOptions& options);
 
 // `Call`: AddJob or AddFiller.

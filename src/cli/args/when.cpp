@@ -31,7 +31,7 @@ bool read_clock(const std::string& text, std::tm& into) {
   return end != nullptr && *end == '\0';
 }
 
-// 0 to 6, from Sunday on; nothing: not a day.
+// 0 (Sunday) to 6; nothing: not a day.
 std::optional<int> weekday_of(std::string word) {
   constexpr std::array<std::string_view, kDaysOfWeek> kNames = {
       "sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"};

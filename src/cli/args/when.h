@@ -11,10 +11,10 @@
 namespace gpurota::cli {
 
 // The first such time after `after`: "18:00", "Mon 09:00", "tomorrow 09:00", "2026-11-30 09:00",
-// "+2h". kInvalid says what to write, also for a time that the clock skips on that day.
+// "+2h". kInvalid says what to write, even for a time that the clock skips on that day.
 Result<WallTime> parse_when(const char* option, const std::string& text, WallTime after);
 
-// `count` times, a week apart, each at the same time of day, also over a clock change.
+// `count` times, a week apart, each at the same time of day, even over a clock change.
 std::vector<WallTime> weekly(WallTime first, int count);
 
 // "Mon 23 Nov".

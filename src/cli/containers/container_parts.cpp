@@ -36,7 +36,7 @@ Result<Way> way_of(const EngineCall& call, const ContainerHost& host) {
   if (driver.devices.empty() && driver.missing.empty()) return Way{};
   const Seen seen = call.all_devices ? Seen::kAsOutside : Seen::kFromZero;
   const bool toolkit = call.engine == Engine::kDocker && host.docker_toolkit;
-  // ctr supports CDI descriptions from 1.7 on.
+  // ctr supports CDI descriptions since version 1.7.
   const bool describes = call.engine == Engine::kPodman || call.engine == Engine::kNerdctl;
   if (toolkit) return Way{Giver::kToolkit, seen};
   if (describes && driver.described) return Way{Giver::kDescription, seen};

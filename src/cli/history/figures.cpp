@@ -26,7 +26,7 @@ constexpr auto kKept =
 constexpr std::int64_t kMostPoints = 1000;  // per series, from the daemon
 
 // Whether the terminal can probably show blocks of different heights. False for the Linux console,
-// because its fonts lack such blocks. False also if TERM is empty or "dumb", which tells nothing
+// because its fonts lack such blocks. Also false if TERM is empty or "dumb", which tells nothing
 // about the terminal.
 bool has_block_characters() {
   const char* const name = std::getenv("TERM");

@@ -49,7 +49,7 @@ case $2 in
   lacks*) echo 'sh: 1: gpurota: not found' >&2; exit 127 ;;
   older*) echo "gpurota: there is no option '--x'" >&2; echo 'more of it' >&2; exit 2 ;;
   wrong*) echo "gpurota: --since: 'x' is not a time" >&2; exit 2 ;;
-  daemonless*) echo 'gpurota: gpurotad does not run' >&2; exit 1 ;;
+  daemonless*) echo 'gpurota: gpurotad is not running' >&2; exit 1 ;;
   killed*) kill -KILL $$ ;;
   stays*) (sleep 20 & ) 1>&- ; printf done ;;
 esac
@@ -87,7 +87,7 @@ TEST_F(AskHosts, FailureOfAHostIsReportedInALine) {
   EXPECT_EQ(said("lacks"), "error: there is no gpurota on its PATH");
   EXPECT_EQ(said("older"), "error: there is no option '--x' (is its gpurota older?)");
   EXPECT_EQ(said("wrong"), "error: --since: 'x' is not a time");
-  EXPECT_EQ(said("daemonless"), "error: gpurotad does not run");
+  EXPECT_EQ(said("daemonless"), "error: gpurotad is not running");
   EXPECT_EQ(said("killed"), "error: ssh was ended by signal 9");
   EXPECT_EQ(said("chatty"), "error: the end");
   EXPECT_EQ(said("endless", {.bytes = std::size_t{2} << 20}),

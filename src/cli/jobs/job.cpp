@@ -215,7 +215,7 @@ Result<std::string> list_text(const Context& context, const JobOptions& options)
   for (const proto::Job& job : reply.jobs) {
     ListedJob& each = listed.emplace_back(ListedJob{job, {}});
     if (!job.items || !(show || options.items)) continue;
-    // The items are listed for the job's owner, who may be another user than the caller.
+    // The items are those of the job's owner, even if the caller is another user.
     const auto items = items_of(connection, job.name, std::to_string(job.uid), true);
     if (items) each.items = items->items;
   }

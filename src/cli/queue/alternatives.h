@@ -13,7 +13,7 @@ namespace gpurota::cli {
 // "starts now with --timeout 9m, on GPU 1": one per line, indented.
 std::string alternatives_lines(const std::vector<proto::Alternative>& alternatives);
 
-// Empty also after an error: alternatives are only advice.
+// Also empty after an error: alternatives are only advice.
 std::vector<proto::Alternative> ask_alternatives(client::Connection& connection,
                                                  const proto::FindAlternatives& call);
 

@@ -358,7 +358,7 @@ std::string ended_text(LeaseId lease, const std::vector<proto::Event>& events, W
     if (ends && (!last || last->type != proto::EventType::kLeaseEnding)) last = &event;
   }
   if (!last) return {};
-  // The message has the lease and what happened, a colon, and the reason.
+  // The message has the form "LEASE WHAT-HAPPENED: REASON".
   const std::size_t colon = last->message.find(": ");
   const std::string why =
       colon == std::string::npos ? last->message : last->message.substr(colon + 2);

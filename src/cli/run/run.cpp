@@ -253,7 +253,7 @@ int run_in_shell(const Context& context, const client::Location& location,
   return run_under(context, location, connection, options, file, shell);
 }
 
-// Runs under a lease of its own, also in a shell that has one.
+// Runs under a lease of its own, even in a shell that has one.
 int run_alone(const Context& context, const client::Location& location,
               client::Connection& connection, const RunOptions& options, const std::string& file) {
   // A shell's lease that has ended, or is another user's, does not matter.

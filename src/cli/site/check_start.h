@@ -19,7 +19,7 @@ struct Start {
   const std::vector<proto::Variable>& environment;
 };
 
-// Returns a hint for the caller about this start, mostly empty. kInvalid, with the remedy, if the
+// Returns a hint for the caller about this start, usually empty. kInvalid, with the remedy, if the
 // program could not start. Reads the file system as the caller, who is also the user of the
 // program.
 Result<std::string> check_start(const Start& start);

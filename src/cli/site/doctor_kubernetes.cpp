@@ -59,8 +59,8 @@ std::string offered_text(const KubernetesNode& node) {
   return text;
 }
 
-// Until its restart, kubelet keeps a plugin's resource, although the plugin is gone and pods get
-// GPUs by claims.
+// Until kubelet restarts, it keeps the resources of a device plugin, even if the plugin is gone and
+// pods now get their GPUs through claims.
 bool remembers_plugin(const KubernetesNode& node) {
   return node.plugin_has_given || !offered_text(node).empty();
 }
@@ -79,12 +79,12 @@ Check check_plugin(const KubernetesNode& node) {
   }
   if (has_driver(node) && remembers_plugin(node)) {
     return {"device plugin", CheckStatus::kWarning,
-            "does not run any more, and kubelet has not been restarted since: pods that ask for "
+            "is no longer running, and kubelet has not been restarted since: pods that ask for "
             "its resources stay CreateContainerConfigError",
             "systemctl restart kubelet (k3s, RKE2 and others: their own service) on this node"};
   }
   if (has_driver(node)) {
-    return {"device plugin", CheckStatus::kOk, "does not run, which claims do not need",
+    return {"device plugin", CheckStatus::kOk, "is not running, which claims do not need",
             std::nullopt};
   }
   return {"device plugin", CheckStatus::kError,
@@ -95,7 +95,7 @@ Check check_plugin(const KubernetesNode& node) {
 
 Check check_driver(const KubernetesNode& node) {
   if (!has_driver(node)) {
-    return {"claims", CheckStatus::kOk, "gpurota-dra does not run: pods ask by resources only",
+    return {"claims", CheckStatus::kOk, "gpurota-dra is not running: pods ask by resources only",
             std::nullopt};
   }
   if (node.without_cdi.empty()) {

@@ -114,7 +114,7 @@ Result<void> check(const Place& place, const std::string& text,
   return {};
 }
 
-// Writes all of the file or nothing, also on a full disk.
+// Writes all of the file or nothing, even on a full disk.
 Result<void> write_file(const Place& place, const std::string& text) {
   const bool made = ::mkdir(place.folder.c_str(), 0755) == 0;
   if (!made && errno != EEXIST) return tl::unexpected(not_writable(place.folder, errno));

@@ -66,7 +66,7 @@ std::string leading_page(const std::string& url) {
       url);
 }
 
-// The daemon says that gpurota-web does not run; perhaps it is not installed.
+// If the daemon says that gpurota-web is not running, the reason may be that it is not installed.
 int no_link(Error error) {
   if (error.code == Code::kNotFound && !is_installed("gpurota-web")) {
     error.message =

@@ -135,7 +135,8 @@ Cell turn_cell(const proto::LeaseGpu& share) {
           Colour::kNone};
 }
 
-// `beside`: another amount in the row, from which `used` must look different.
+// `beside`: another amount in the row (by default `size`). `used` is written with enough decimals
+// to tell the two apart, unless they are equal.
 void set_memory(Row& row, std::optional<Bytes> used, Bytes size,
                 std::optional<Bytes> beside = std::nullopt) {
   row[kUsed].text = used ? gib_text(*used, beside.value_or(size)) : "?";

@@ -85,7 +85,8 @@ std::vector<std::vector<Cell>> chosen_rows(const Hosts& hosts,
   return rows;
 }
 
-// For programs: cells may contain spaces, but no tabs, which are escaped.
+// For programs. A cell may contain spaces. display_text() replaces tabs in a cell, so a tab in a
+// line always separates two cells.
 std::string tab_separated(const std::vector<std::vector<Cell>>& rows) {
   constexpr std::size_t kLongest = 4096;
   std::string text;

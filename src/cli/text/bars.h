@@ -16,8 +16,8 @@ struct BarPart {
   Tone tone;
 };
 
-// Draws `parts` of `whole` from column `x` on, between brackets: `columns` in all, at least 3. Dots
-// fill the rest. A part that is not zero has at least one column where there is room.
+// Draws `parts` of `whole` beginning at column `x`, between brackets: `columns` in all, at least 3.
+// Dots fill the rest. A part that is not zero has at least one column where there is room.
 void draw_bar(Grid& grid, std::size_t x, std::size_t y, std::size_t columns, Bytes whole,
               const std::vector<BarPart>& parts);
 

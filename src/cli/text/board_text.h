@@ -14,7 +14,7 @@ std::string power_text(const proto::Gpu& gpu);
 std::string heat_text(const proto::Gpu& gpu);
 // "1755 MHz, limited by power".
 std::string clock_rate_text(const proto::Gpu& gpu);
-// "2 Xid errors, 1 uncorrected ECC error"; empty also if there are none.
+// "2 Xid errors, 1 uncorrected ECC error"; also empty if there are none.
 std::string board_errors_text(const proto::Gpu& gpu);
 
 }  // namespace gpurota::cli

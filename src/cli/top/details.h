@@ -7,7 +7,7 @@
 
 namespace gpurota::cli::topview {
 
-// Draws from line `y` on, in `room` lines.
+// Draws in `room` lines, beginning at line `y`.
 void draw_details(Grid& grid, std::size_t y, std::size_t room, const Model& model,
                   const Subject& about);
 void draw_help(Grid& grid, std::size_t y, std::size_t room);

@@ -73,8 +73,8 @@ std::size_t first_shown(const std::vector<Row>& rows, const Subject& chosen, std
   return std::min(at > room / 2 ? at - room / 2 : 0, rows.size() - room);
 }
 
-// Draws `rows` from line `y` on, in `room` lines. The last line, or the one above the rows, counts
-// the rows for which there is no room.
+// Draws `rows`, beginning at line `y`, in `room` lines. The last line, or the one above the rows,
+// counts the rows for which there is no room.
 void draw_rows(Grid& grid, std::size_t y, std::size_t room, const std::vector<Row>& rows,
                const Columns& columns, const Model& model, const Subject* chosen) {
   if (room == 0) return;

@@ -1,4 +1,4 @@
-// The choices and the typed text of the user of `gpurota top`. Plain data.
+// The choices of the user of `gpurota top`, and the text that the user has typed. Plain data.
 #pragma once
 
 #include "cli/top/rows.h"

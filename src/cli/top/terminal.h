@@ -1,6 +1,6 @@
 // The terminal of `gpurota top`, through ncurses, which sends only changes. One thread, one object.
 //
-// The destructor restores the terminal, also while this is suspended.
+// The destructor restores the terminal, even while this is suspended.
 #pragma once
 
 #include "base/result.h"

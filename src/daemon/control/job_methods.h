@@ -25,7 +25,7 @@ class JobMethods {
   Outcome on(const Caller& caller, const proto::ReadJobLog&);
 
   proto::Job describe_job(const JobEntry& job) const;
-  // kNotFound, also for a job of somebody else that the caller may not see.
+  // kNotFound, even for a job of somebody else that the caller may not see.
   Result<const JobEntry*> own_job(const Caller& caller, const std::string& name,
                                   const std::optional<std::string>& user) const;
 

@@ -399,7 +399,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
   if (!priority) return refused(priority.error());
   const auto latency = read_latency(call.latency);
   if (!latency) return refused(latency.error());
-  // An owner's changes are bound by the owner's limits, also if the owner is an administrator. Only
+  // An owner's changes are bound by the owner's limits, even if the owner is an administrator. Only
   // an administrator who changes somebody else's lease may exceed the limits.
   const bool given = (*entry)->lease.uid != caller.uid;
   UpdateRequest request{call.memory, call.soft_limit, call.note, *lasts, given};

@@ -14,7 +14,8 @@ namespace gpurota::daemon {
 
 // The load by each lease of the GPU, in percent; empty: unknown. `owners`: the processes on the GPU
 // that are in a lease, each with its lease. If all processes belong to one lease, its load is the
-// GPU's. Else the GPU's load is divided in proportion to the last known loads of the processes.
+// GPU's. Otherwise the GPU's load is divided in proportion to the last known loads of the
+// processes.
 std::optional<std::map<LeaseId, int>> lease_loads(const GpuEntry& gpu,
                                                   const std::map<LeaseId, LeaseEntry>& leases,
                                                   const std::map<pid_t, LeaseId>& owners);

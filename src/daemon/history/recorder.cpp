@@ -434,7 +434,7 @@ void Recorder::write(bool all_usage) {
   }
 }
 
-// Events that cannot be stored are tried again with the next events, but followers get them now.
+// Events that cannot be stored are written again with the next events, but followers get them now.
 // Usage that has not ended continues to be counted, and is written with the next events.
 void Recorder::write_batch() {
   // Wait until the store is open: meanwhile the events are only in the spill.
@@ -443,8 +443,7 @@ void Recorder::write_batch() {
   const bool news = !batch_.events.empty();
   if (const auto saved = parts_.history->save(batch_); !saved) {
     if (!unwritten_) {
-      log::error("history cannot be written, this is tried again",
-                 {{"error", saved.error().message}});
+      log::error("history cannot be written, trying again", {{"error", saved.error().message}});
     }
     unwritten_ = true;
     std::vector<ports::StoredUsage>& usage = batch_.usage;

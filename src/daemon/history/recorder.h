@@ -51,8 +51,8 @@ class Recorder final {
     std::function<void()> on_event{};  // called when there are new events, stored if possible
     UserGroups* groups = nullptr;      // null: no user is in a group
     std::string spill = {};            // file of events not stored yet; empty: a kill -9 loses them
-    // Null: each write is on the disk at once. Else followers get events only when the events are
-    // on the disk.
+    // Null: each write is on the disk at once. Otherwise followers get events only when the events
+    // are on the disk.
     const ports::Durability* durability = nullptr;
   };
 

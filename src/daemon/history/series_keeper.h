@@ -1,9 +1,9 @@
-// Figures of GPUs and leases over time: records each second the figures of the last samples, and
-// stores them. State thread only; a worker uses the disk.
+// Figures of GPUs and leases over time: every second, records the figures of the latest samples,
+// and stores them. State thread only; a worker uses the disk.
 //
 // New figures are stored in one transaction after at most 10 s, so a kill -9 loses the figures of
-// at most 10 s. Figures that cannot be stored stay in memory and are tried again. The failure is
-// logged once, and nothing else fails because of it.
+// at most 10 s. Figures that cannot be stored stay in memory, and storing them is tried again. The
+// failure is logged once, and nothing else fails because of it.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

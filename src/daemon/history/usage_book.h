@@ -25,8 +25,9 @@ struct Now {
 
 class UsageBook {
  public:
-  // Call when the lease was made or has changed: from now on, it is counted as it is now. A new
-  // lease is counted from its beginning. While the size of its GPU is unknown, counting waits.
+  // Call when the lease has been made or changed: from now on, usage is counted according to its
+  // present state. A new lease is counted from its beginning. While the size of its GPU is unknown,
+  // counting waits.
   void update(const Lease& lease, const std::string& group, const std::vector<GpuInfo>& gpus,
               Now now);
   // Continues usage that was found at a restart. The time without a daemon is counted, too.

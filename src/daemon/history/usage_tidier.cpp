@@ -50,8 +50,7 @@ void UsageTidier::go_on() {
   const auto done = do_piece();
   const bool busy = !done && done.error().code == Code::kUnavailable;
   if (!done && !busy && !complained_) {
-    log::warn("old usage cannot be tidied up, this is tried again",
-              {{"error", done.error().message}});
+    log::warn("old usage cannot be tidied up, trying again", {{"error", done.error().message}});
   }
   complained_ = !done && (!busy || complained_);
   if (!is_idle()) schedule(done ? kPause : kRetry);

@@ -23,8 +23,9 @@ namespace {
 constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
 // The GPUs of a booking are checked this long before it begins, if notify.before_end has no times.
 constexpr Duration kWarnBefore = std::chrono::minutes(5);
-// The time at which a lease has to leave for a booking is set this long before the booking begins:
-// early enough for the earliest warning of an end, because bookings are reviewed each minute.
+// A lease that has to leave for a booking gets its time to leave this long before the booking
+// begins: early enough for the earliest warning of an end, with a margin because bookings are
+// reviewed only once a minute.
 constexpr WallTime::duration kLeavingKnown =
     kLongestEndWarning +
     std::chrono::duration_cast<std::chrono::milliseconds>(2 * ports::kLongestWallWait);

@@ -1,5 +1,5 @@
-// Leases of a manager on fake processes, GPUs and store, which a test can restart. For *_test.cpp
-// only; one thread.
+// A lease manager, which a test can restart, on fake processes and GPUs and a store in memory. For
+// *_test.cpp only; one thread.
 #pragma once
 
 #include "daemon/gpus/fake_world_test.h"

@@ -31,8 +31,8 @@ void LeaseProcesses::leave_cgroup() {
   cgroup_.clear();
 }
 
-// Each process that is held costs its user a descriptor. If processes are added one by one, only
-// this function drops the dead.
+// Each process that is held costs its user a descriptor. While processes are only added one by one,
+// nothing else drops those that have ended, so this function does, now and then.
 Result<void> LeaseProcesses::add(const ports::ProcessId& process) {
   if (seen_.size() >= tidy_at_) {
     drop_dead();

@@ -14,7 +14,7 @@ Result<void> full() { return fail(Code::kIo, "the disk is full"); }
 
 class UnstoredTest : public ::testing::Test {
  protected:
-  // The ids that write_again() tries. Writing fails for ids from `first_failing` on.
+  // The ids that write_again() tries. Writing fails for `first_failing` and all later ids.
   std::vector<std::uint64_t> tried(std::uint64_t first_failing = UINT64_MAX) {
     std::vector<std::uint64_t> ids;
     unstored_.write_again([&](std::uint64_t id) {

@@ -65,7 +65,7 @@ void compare_limits(const Lease& before, const Lease& now, Difference& differenc
   for (const LeaseGpu& gpu : now.gpus) {
     const LeaseGpu* const old = before.find_gpu(gpu.uuid);
     if (old == nullptr || !gpu.limit) continue;
-    // Report only the first GPU that differs, as the limits are mostly the same on all GPUs.
+    // Report only the first GPU that differs, as the limits are usually the same on all GPUs.
     if (old->limit != gpu.limit) {
       difference.add(fmt::format("has at most {} of {}", to_string(*gpu.limit), where),
                      "memory limit");

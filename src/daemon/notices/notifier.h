@@ -44,7 +44,8 @@ class Notifier final : public NoticeListener {
 
   // Called with the result of a test by one channel.
   using Tested = std::function<void(Channel channel, const ports::ProgramEnd& end)>;
-  // kUnavailable: no channel is named. kLimit: the user has had the most tests allowed.
+  // kUnavailable: no channel is named. kLimit: the user has already had as many tests as are
+  // allowed.
   Result<void> check_test(const Notice& notice);
   // Sends the notice by each channel, and returns the number of channels. `tested` is called for
   // each channel, later.

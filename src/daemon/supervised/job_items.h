@@ -1,7 +1,7 @@
-// The items of arrays, for Jobs: which of them run, which starts next, and the states of the items
-// that do not run. An array is a job without a run of its own: its life is kRunning from the start
-// of its first item to the end of the last. An item that runs is a JobEntry, with its own life. An
-// item that does not run has only a state (jobs/array.h). State thread only.
+// The items of arrays, for Jobs: which of them are running, which starts next, and the states of
+// the items that are not running. An array is a job without a run of its own: its life is kRunning
+// from the start of its first item to the end of the last. An item that is running is a JobEntry,
+// with its own life. Any other item has only a state (jobs/array.h). State thread only.
 #pragma once
 
 #include "daemon/supervised/job_rules.h"
@@ -43,7 +43,7 @@ class JobItems {
   const JobEntries& runs() const { return runs_; }
   // The job or the running item whose run has this number; nullptr: there is none.
   JobEntry* entry(std::uint64_t id);
-  // The item of this index; nullptr: the item does not run.
+  // The item of this index; nullptr: the item is not running.
   const JobEntry* find(const JobEntry& array, std::int64_t index) const;
   // The item that asks for its lease. There is at most one: the next item starts only when this
   // item has its lease.
@@ -53,7 +53,7 @@ class JobItems {
 
   enum class What { kStart, kStop, kRestart };
   Result<void> control(std::uint64_t array, std::int64_t index, What what, const std::string& by);
-  // Makes the items that did not end well start again: soon, some at a time, also after a kill -9.
+  // Makes the items that did not end well start again: soon, some at a time, even after a kill -9.
   Result<void> retry(std::uint64_t array);
   // Makes all items wait, as if none had begun.
   Result<void> reset(JobEntry& array);

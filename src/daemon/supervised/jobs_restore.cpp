@@ -92,7 +92,7 @@ Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint
   return {};
 }
 
-// Finds the run by the lock of its keeper, also if the last daemon was killed before it stored the
+// Finds the run by the lock of its keeper, even if the last daemon was killed before it stored the
 // start.
 Result<void> Jobs::take_up_run(JobEntry& job) {
   const std::uint64_t id = job.id;

@@ -95,7 +95,7 @@ class Supervisor {
   // Prevents a keeper that has not taken its lock yet from running. After an error the run may
   // exist: do not start it a second time.
   Result<bool> take_up(std::uint64_t run);
-  // True also while it is not known whether the run's keeper lives.
+  // Also true while it is not known whether the run's keeper lives.
   bool is_on(std::uint64_t run) const { return runs_.contains(run); }
   // Whether this process is the keeper of this run.
   bool is_kept_by(std::uint64_t run, pid_t process) const;

@@ -18,7 +18,8 @@ using std::chrono::milliseconds;
 // How often the states of tenants are read: while at most one party wants the GPU, while the time
 // is divided, and while a window waits for the end of its work or for its first work.
 constexpr Duration kIdle = milliseconds(3), kDivided = milliseconds(1), kSoon = microseconds(50);
-// Libraries ignore an odd word that has not changed for 250 ms.
+// Closed windows are refreshed this often: libraries ignore a `window` word that is odd (closed)
+// and has not changed for 250 ms.
 constexpr Duration kRefresh = milliseconds(50);
 
 std::uint32_t load(const std::uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }

@@ -161,7 +161,8 @@ void LatencyPages::retry() {
   if (unsent_) refresh();
 }
 
-// A tenant that has sealed its page by itself gets nothing, as others may not trust that page.
+// A tenant that has sealed its page by itself gets nothing, because others must not trust that
+// page.
 void LatencyPages::on_marked(const Tenant& tenant, const gpurota_msg_marked& message) {
   const auto found = markers_.find(tenant.id);
   if (found == markers_.end() || found->second.seq != message.header.seq) return;

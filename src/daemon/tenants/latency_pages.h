@@ -27,7 +27,7 @@ class LatencyPages {
   void on_lease_change(const LeaseEntry& entry, bool gone);
   // A tenant of this lease can be sent messages from now on.
   void on_connected(const LeaseEntry& entry);
-  // Tells each tenant what has changed for it. Call also when a connection has ended, a tenant is
+  // Tells each tenant what has changed for it. Also call when a connection has ended, a tenant is
   // erased, or the configuration has changed.
   void refresh();
   // Sends again what a tenant has not taken because its socket was full.

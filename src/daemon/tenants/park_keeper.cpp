@@ -266,8 +266,8 @@ void ParkKeeper::on_parked(LeaseId lease, const ParkReport& report) {
   finish(lease, {});
 }
 
-// gpurota-park has undone what it did, if it could. Else it is tried once more. A report that was
-// cut short does not have the state of every process.
+// gpurota-park has undone what it did, if it could. If it could not, the undoing is tried once
+// more. A report that was cut short does not have the state of every process.
 void ParkKeeper::on_not_parked(LeaseId lease, const ParkReport& report) {
   Work& work = works_.at(lease);
   const auto alive = living(parts_.tables.leases.at(lease));
@@ -412,7 +412,7 @@ void ParkKeeper::review() {
   for (const LeaseId id : parked) {
     const LeaseEntry* const entry = parts_.tables.find(id);
     if (!entry || entry->cause || is_under_way(id) || !living(*entry).empty()) continue;
-    // An error is tried again by the next review.
+    // If this fails, the next review tries again.
     (void)ask_back(*entry, {entry->lease.uid});
   }
   review_wishes();
@@ -469,7 +469,7 @@ void ParkKeeper::record(LeaseId lease, proto::EventType type, const std::string&
   event.type = type;
   event.lease = lease;
   const LeaseEntry* const entry = parts_.tables.find(lease);
-  // The owner may see the detail, also if an administrator has parked the lease.
+  // The owner may see the detail, even if an administrator has parked the lease.
   if (entry) event.uid = entry->lease.uid;
   if (by && event.uid != by->uid) event.detail = fmt::format("by user {}", by->uid);
   if (!detail.empty()) event.detail += (event.detail.empty() ? "" : ": ") + detail;

@@ -60,7 +60,7 @@ class ParkKeeper {
   static constexpr Duration kClosePatience = std::chrono::seconds(10);
   // Each needs a process that loads the driver.
   static constexpr std::size_t kMostAtOnce = 8;
-  // How often is checked whether a lease that waits has room, and whether parked processes live.
+  // How often to check whether a lease that waits has room, and whether parked processes live.
   static constexpr Duration kReviewPause = std::chrono::milliseconds(500);
   // The leases of one user that are being parked or brought back.
   static constexpr std::size_t kMostOfUser = 2;

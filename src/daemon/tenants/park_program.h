@@ -1,4 +1,4 @@
-// The call of gpurota-park, and the meaning of its lines (src/park/main.cpp). Pure.
+// How gpurota-park (src/park/main.cpp) is called, and how the lines that it prints are read. Pure.
 #pragma once
 
 #include "base/bytes.h"

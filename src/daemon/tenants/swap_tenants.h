@@ -94,8 +94,8 @@ class SwapTenants final {
     bool away = false;
   };
   Owner find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const;
-  // Whether the process is a tenant here: the turns count its memory already, or
-  // is_about_to_tell().
+  // Whether the process is a tenant here: either the turns count its memory already, or
+  // is_about_to_tell() is true of it.
   bool counts(pid_t pid) const;
   // Whether the process has connected and not yet reported its memory.
   bool is_about_to_tell(pid_t pid) const;

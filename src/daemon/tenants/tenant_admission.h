@@ -25,8 +25,8 @@ class TenantAdmission {
   // Which lease the connection may be in: GPUROTA_OK and `entry`, or the code of a refusal.
   std::uint32_t admit(const TenantSession& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
-  // The budgets that the tenant takes. kLimit: the lease or its user has the most tenants allowed,
-  // or the lease is parked.
+  // The budgets that the tenant takes. kLimit: the lease or its user already has as many tenants as
+  // are allowed, or the lease is parked.
   Result<TenantPlace> place_for(const TenantSession& session, const gpurota_msg_hello& hello,
                                 const LeaseEntry& entry);
 

@@ -28,7 +28,7 @@ std::vector<std::string> read_names(const gpurota_page& page) {
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < std::min(said, GPUROTA_PAGE_NAMES); ++i) {
     char copy[GPUROTA_PAGE_NAME_BYTES];
-    // The tenant may write meanwhile. The characters are checked below, also if the name is torn.
+    // The tenant may write meanwhile. The characters are checked below, even if the name is torn.
     for (std::size_t at = 0; at < sizeof copy; ++at) {
       copy[at] = __atomic_load_n(&page.unhooked_name[i][at], __ATOMIC_RELAXED);
     }

@@ -6,8 +6,9 @@
 // order stores the processes and the sizes of their contexts. With this roster, a lease waits only
 // until all its processes have connected and been sampled once, and its accounts continue as they
 // were. A lease waits for the whole reconnect_grace if one of its processes has died meanwhile, or
-// if not all of its memory was known (a context that is being made, memory of the dead that is
-// coming back). All leases wait that long after a daemon that was killed, which stores nothing.
+// if some of its memory was not known yet (because a context was being made, or because the memory
+// of a dead process had not been freed yet). All leases wait that long after a daemon that was
+// killed, which stores nothing.
 #pragma once
 
 #include "base/ids.h"

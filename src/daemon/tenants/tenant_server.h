@@ -72,7 +72,8 @@ class TenantServer final {
   // Ends the connection of a tenant that does not read. The tenant connects again.
   void hang_up(TenantId id) { sessions_.hang_up(id, kDoesNotRead); }
 
-  // Sends the answers about leases that are on the disk now.
+  // Sends the answers that were held back until their leases were on the disk, where these are on
+  // the disk now.
   void on_durability(const ports::Durability::News& news) { answers_.on_durability(news); }
 
   // For TenantSessions, which reads the sockets.

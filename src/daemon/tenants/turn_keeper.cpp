@@ -311,8 +311,8 @@ std::string TurnKeeper::why_not_moved(TenantId id, const std::string& lease,
         "it",
         lease, process);
   }
-  return fmt::format("memory of {} could not be moved; it stays where it was and is tried again",
-                     lease);
+  return fmt::format(
+      "memory of {} could not be moved; it stays where it was, and the move is tried again", lease);
 }
 
 std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid) const {

@@ -11,7 +11,8 @@ constexpr uid_t kMallory = 1000, kAlice = 1001;
 
 class BurstQueueTest : public ::testing::Test {
  protected:
-  // Lets `count` requests of `user` arrive, numbered from `from` on, as in one round of the loop.
+  // Lets `count` requests of `user` arrive, numbered beginning at `from`, as in one round of the
+  // loop.
   void come(uid_t user, int from, int count) {
     for (int key = from; key < from + count; ++key) {
       if (queue.admit_at_once(user, now)) {

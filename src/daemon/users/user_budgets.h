@@ -3,7 +3,7 @@
 // does nothing else.
 //
 // Code that uses a resource for a user holds a `Held` as long as it uses the resource. The
-// configuration has no limit for descriptors: a user may not have more of them than are left for
+// configuration has no limit for descriptors: a user may have only as many of them as are left for
 // that user. One user alone thus has at most half of all, and a user who has few always gets
 // another. A part of all descriptors is reserved for users who hold leases, and another part for
 // root and the daemon itself.

@@ -138,7 +138,7 @@ class Users final : public UserGroups {
   uid_t daemon_user_;
   std::function<void()> on_late_;
   Names names_;
-  std::uint64_t asked_ = 0;   // how often resolve() has asked
+  std::uint64_t asked_ = 0;   // how many times resolve() has asked
   bool waits_ = false;        // resolve() is not over
   bool owes_answer_ = false;  // may_exist() got no answer in time
   std::map<uid_t, User> users_;

@@ -88,7 +88,7 @@ Error WebSessions::no_server() const {
                         refused_, parts_.config.web.user)};
   }
   return {Code::kNotFound, 0,
-          "gpurota-web does not run, and without it there is no page: start it with 'systemctl "
+          "gpurota-web is not running, and without it there is no page: start it with 'systemctl "
           "start gpurota-web' (or 'gpurota-web', as the user of gpurotad); if it has ended, "
           "'systemctl status gpurota-web' says why"};
 }

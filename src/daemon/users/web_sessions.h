@@ -73,7 +73,7 @@ class WebSessions {
   void remove_server(std::uint32_t server);
 
   // The URL of the page, with the secret after '#'. If the user has too many links, the new link
-  // replaces the oldest. kNotFound: gpurota-web does not run. kUnavailable: gpurota-web runs, but
+  // replaces the oldest. kNotFound: gpurota-web is not running. kUnavailable: gpurota-web runs, but
   // nobody can sign in there.
   Result<std::string> make_link(uid_t uid);
   // The user whom the link would sign in. The link stays valid.

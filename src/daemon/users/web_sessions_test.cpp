@@ -83,7 +83,7 @@ TEST_F(WebSessionsTest, WithoutAPageTheReasonIsGiven) {
   };
   sessions.remove_server(server);
   EXPECT_EQ(refusal().code, Code::kNotFound);
-  EXPECT_THAT(refusal().message, HasSubstr("gpurota-web does not run"));
+  EXPECT_THAT(refusal().message, HasSubstr("gpurota-web is not running"));
   sessions.refuse_server("bob");
   EXPECT_EQ(refusal().code, Code::kUnavailable);
   EXPECT_THAT(refusal().message, HasSubstr("runs as user 'bob', who may not sign people in"));
@@ -92,7 +92,7 @@ TEST_F(WebSessionsTest, WithoutAPageTheReasonIsGiven) {
   EXPECT_FALSE(sessions.check_server(kServer)) << "nobody signs in there";
   sessions.remove_server(pageless);
   loop.advance(WebSessions::kRetries);
-  EXPECT_THAT(refusal().message, HasSubstr("gpurota-web does not run")) << "bob's has ended";
+  EXPECT_THAT(refusal().message, HasSubstr("gpurota-web is not running")) << "bob's has ended";
   sessions.add_server_without_page("it has no page");
   sessions.add_server(kServer, "http://127.0.0.1:9836/");
   EXPECT_NE(link(kAlice), "") << "one has a page";

@@ -23,7 +23,7 @@ class LeaseFences {
   using FencesOf = std::function<DeviceFences(const Lease&)>;
   // Sets the fences that are not as they should be.
   void apply(const FencesOf& fences_of);
-  // Removes all fences, also those that an earlier daemon set.
+  // Removes all fences, even those that an earlier daemon set.
   void lift();
 
   // Why processes of a lease can open device files of their user's other leases. Empty: no such

@@ -58,9 +58,9 @@ class GroupChooser {
   // The group that kubelet has made for the lease's pod; empty: there is none, or none was found.
   std::string pod_group(const LeaseEntry& entry) const;
   // Chooses the pod's group, because root has named the pod. Without one, chooses the lease's only
-  // container, as the command beside it is mostly its engine's client; else a group of a command.
-  // `last`: the choice until now, which stays among equals. A container in which other users or
-  // other leases have programs is never chosen: its limit would be theirs, too.
+  // container, because the command beside it is usually its engine's client; otherwise a group of a
+  // command. `last`: the choice until now, which stays among equals. A container in which other
+  // users or other leases have programs is never chosen: its limit would be theirs, too.
   LimitedGroup choose(const LeaseEntry& entry, const std::string& last);
   // The same, with the lease's groups as last read.
   LimitedGroup choose_as_read(const LeaseEntry& entry, const std::string& last);

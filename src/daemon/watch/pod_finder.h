@@ -20,8 +20,8 @@ namespace gpurota::daemon {
 
 class PodFinder {
  public:
-  // The least time between two searches, which can take some milliseconds. In between only the
-  // groups of kubelet that are known are looked at.
+  // The least time between two searches, which can take some milliseconds. In between, only the
+  // known kubelet groups are looked at.
   static constexpr Duration kSearchAgain = std::chrono::seconds(1);
 
   // Both outlive it.

@@ -113,7 +113,7 @@ class WatchKeeper final {
   }
   // The state of libgpurota in the process, by the last reading of the GPU.
   watch::Library library_of(const GpuUuid& gpu, pid_t pid) const;
-  // How often a limit was found not to be enforced since the daemon started.
+  // How many times a limit has been found not to be enforced since the daemon started.
   int times_not_limited() const { return times_not_limited_; }
   bool has_open(const GpuUuid& gpu) const { return watcher_.has_open(gpu); }
   // The memory held by processes that no lease covers and that are not ignored, and the memory that

@@ -40,16 +40,16 @@ int keep_members(int32_t* pids, int count);
 // kAway: ask again in a moment. `own_lease`: the other process is of this lease.
 Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease);
 
-// The longest that one attempt may block the program. A running daemon answers in microseconds. A
-// daemon that is starting, whose connections systemd takes, answers in a second or two. A suspended
-// daemon does not answer.
+// The longest that one attempt may block the program. A running daemon answers in microseconds.
+// While the daemon is starting, systemd holds its connections, and the answer comes within a second
+// or two. A suspended daemon does not answer.
 constexpr int64_t kHandshakeMs = 5000;
 // Makes one attempt to connect, and returns whether it succeeded. With Link::mutex held.
 bool reconnect_once(State& s, int64_t patience_ms = kHandshakeMs);
 // With Link::mutex held: ends the connection.
 void disconnect(State& s);
 
-// Starts the helper thread if it does not run. With Link::mutex held.
+// Starts the helper thread if it is not running. With Link::mutex held.
 void start_helper(State& s);
 
 }  // namespace gpurota::interposer

@@ -1,5 +1,5 @@
-// The functions of swap/ for the folders below it, which may not include swap/ and call these
-// functions through this table. swap/ fills the table in.
+// The functions of swap/ for the folders in lower layers, which must not include swap/ and call
+// these functions through this table. swap/ fills the table in.
 //
 // An entry is called only where swapping() is true, unless its comment says otherwise: any other
 // process pays only for that check. The table is filled in at link time, because another library's

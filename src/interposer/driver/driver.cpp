@@ -74,9 +74,9 @@ struct Found {
   void* by_version[kHookCount];
 };
 
-// A driver may answer cuGetProcAddress with another address than the one it exports under that
-// name, so each hook is known by both addresses. The version and flags asked for here are those of
-// the hook's exact type.
+// A driver may answer cuGetProcAddress with an address that differs from the one it exports under
+// that name, so each hook is known by both addresses. The version and flags asked for here are
+// those of the hook's exact type.
 void ask_by_version(Found* found) {
   const auto ask =
       reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(found->functions[kFn_cuGetProcAddress_v2]);

@@ -1,7 +1,7 @@
 // The state of this process as a tenant, and the part of the state for driver/.
 //
 // The state of a tenant lives in one mapping that the kernel wipes in a forked child
-// (MADV_WIPEONFORK), also when the fork bypasses libc. All-zero is the valid first state of every
+// (MADV_WIPEONFORK), even when the fork bypasses libc. All-zero is the valid first state of every
 // part: a child finds itself not attached, with all locks free, and becomes a tenant of its own at
 // its first allocation. Only what is true of the program file and its environment (config, driver
 // addresses) lives elsewhere.
@@ -59,7 +59,8 @@ inline constexpr uint32_t kSwaps = 1;  // a swap lease; set by the first WELCOME
 // Latency classes (gate/latency.h); set and cleared by the helper thread.
 inline constexpr uint32_t kMarksBursts = 2;  // of an interactive lease
 inline constexpr uint32_t kHoldsBack = 4;    // beside an interactive lease
-// Submits work in windows of the GPU's compute time (gate/windows.h); as for latency classes.
+// Submits work in windows of the GPU's compute time (gate/windows.h); set and cleared by the helper
+// thread, like the latency classes.
 inline constexpr uint32_t kTakesWindows = 8;
 
 struct DriverPart {
@@ -85,7 +86,8 @@ extern std::atomic<bool> g_check_pid;  // the kernel cannot wipe: compare the pr
 
 DriverPart& find_driver_part();
 
-// Never fails: where no memory can be mapped, static memory serves, checked by process id.
+// Never fails: if no memory can be mapped, static memory is used instead, and each call compares
+// the process id, because the kernel does not wipe static memory in a forked child.
 inline DriverPart& driver_part() {
   DriverPart* part = g_driver_part.load(std::memory_order_acquire);
   if (part != nullptr && !g_check_pid.load(std::memory_order_relaxed)) return *part;

@@ -63,9 +63,9 @@ GateMark* Gate::register_thread() {
   return mark;
 }
 
-// Fences first, for kernels without membarrier. A submission passes when the gate is open, or takes
-// one of the passes if the gate is kShut. A call that only needs resident memory passes unless the
-// gate is kAway.
+// Issues a fence first, for kernels without membarrier. A submission passes when the gate is open,
+// or takes one of the passes if the gate is kShut. A call that only needs resident memory passes
+// unless the gate is kAway.
 bool Gate::may_pass(GateClass what) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t state = state_.load() & ~kFence;

@@ -12,7 +12,7 @@
 
 namespace gpurota::interposer {
 
-// The result of a call that may not be made, because no daemon is there to let it pass.
+// The result of a call that must not be made, because no daemon is there to let it pass.
 inline constexpr CUresult kNotLet = CUDA_ERROR_DEVICE_UNAVAILABLE;
 
 class GatePass {

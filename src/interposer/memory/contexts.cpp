@@ -19,7 +19,8 @@ constexpr uint32_t kPrimaryIsThere = 1;  // larger: 1 + the id of a thread that 
 
 uint32_t own_mark() { return static_cast<uint32_t>(sys_gettid()) + 1; }
 
-// Waits until no other thread makes or may end the primary context; returns the value of `maker`.
+// Waits until no other thread is making the primary context or is in a call that may end it;
+// returns the value of `maker`.
 uint32_t outwait(std::atomic<uint32_t>* maker, uint32_t self) {
   for (;;) {
     const uint32_t now = maker->load();

@@ -2,7 +2,7 @@
 // memory of an imported pool, and external memory.
 //
 // External memory is charged if it has a key, which only a process with libgpurota gives. Other
-// external memory is mostly this process's own, made through another interface (Vulkan), and NVML
+// external memory is usually this process's own, made through another interface (Vulkan), and NVML
 // counts it for this process.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"

@@ -12,8 +12,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// A descriptor's key is a lock of one byte in [kFirstKey, 2 * kFirstKey), where nobody else has
-// locks.
+// A descriptor's key is stored as a one-byte lock on its open file: the key is the lock's offset,
+// in [kFirstKey, 2 * kFirstKey), where nobody else has locks.
 constexpr uint64_t kFirstKey = uint64_t{1} << 61;
 
 void note_imported(State& s, const Import& import, bool begins) {

@@ -302,7 +302,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream) {
   return interposer::free_async(ptr, stream, true, real);
 }
 
-// Refuses a pool that cannot be counted, also on a GPU that is not of the lease: a stream of the
+// Refuses a pool that cannot be counted, even if it is on a GPU outside the lease: a stream on the
 // lease's GPU could allocate from it.
 CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   GPUROTA_ENTER(cuMemPoolCreate, out, props);

@@ -175,7 +175,8 @@ Answer ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
                   static_cast<unsigned long long>(need),
                   static_cast<unsigned long long>(answer.granted_bytes));
     receive_grant(s, slot, static_cast<int64_t>(answer.granted_bytes), static_cast<int64_t>(need));
-    // Must follow the headroom: a thread that reads this seq finds the grant in the headroom.
+    // Must come after the grant is added to the headroom: a thread that reads this seq finds the
+    // grant there.
     s.slots[slot].grown_seq.store(answer.header.seq, std::memory_order_release);
   }
   return Answer::kYes;

@@ -37,7 +37,7 @@ struct VirtualFound {
   int slot;
 };
 bool virtual_find(State& s, uint64_t address, VirtualFound* out);
-// The first mapped address from `address` on; `end` if none is mapped before `end`.
+// The first mapped address that is not below `address`; `end` if none is mapped before `end`.
 uint64_t virtual_next(State& s, uint64_t address, uint64_t end);
 // Whether the range overlaps any of our mappings.
 bool virtual_any(State& s, const AddressRange& range);

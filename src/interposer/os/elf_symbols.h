@@ -2,15 +2,15 @@
 //
 // libgpurota exports dlsym and dlvsym itself, so it cannot use them to find the real ones.
 // Functions that moved into libc.so.6 with glibc 2.34 (dlopen, pthread_create) are found this way
-// too, so that one build runs on every glibc from 2.17 on. Called from any thread, also before
+// too, so that one build runs on every glibc since 2.17. Called from any thread, even before
 // constructors have run. Never allocates, never calls dlsym.
 #pragma once
 
 namespace gpurota::interposer {
 
 // The function `name` of libc.so.6, libdl.so.2 or libpthread.so.0 (in that order), or of musl's C
-// library. Of several versions, the one that new programs are linked to. nullptr if no such object
-// has it.
+// library. If it has several versions, the one that new programs are linked to. nullptr if no such
+// object has it.
 void* find_libc_symbol(const char* name);
 
 // Answers a lookup of `name` that another library's IFUNC resolver makes before this library is

@@ -41,7 +41,7 @@ void close_if_ours(int fd, uint64_t inode);
 void shut_down(int fd, uint64_t inode);
 
 // A socket under a second number for the length of one call. Another thread of the program may
-// close our number and reuse it at any time, also between the check and the use. Only we know the
+// close our number and reuse it at any time, even between the check and the use. Only we know the
 // second number, and we check that it refers to our socket after we have taken it. One case
 // remains: a thread that closes all numbers, known or not, in that microsecond, while another
 // thread has kLowestHeld files open and opens one more. release() notices that case afterwards.

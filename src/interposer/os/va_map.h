@@ -54,7 +54,7 @@ class VaMap {
     return true;
   }
 
-  // Calls `gone(key, value)` for each entry that `test(value)` is true for, and removes it.
+  // Calls `gone(key, value)` for each entry for which `test(value)` is true, and removes the entry.
   template <typename Test, typename Gone>
   void remove_if(Test test, Gone gone) {
     for (size_t i = 0; i < capacity_;) {

@@ -2,7 +2,7 @@
 // besides our own address. Each block has a list of aliases, and stores the index of the first one.
 // All-zero memory is an empty table.
 //
-// The program may unmap an alias at any time, also while the mover has its block. So the table's
+// The program may unmap an alias at any time, even while the mover has its block. So the table's
 // mutex is held while the driver maps and unmaps aliases, and whenever the first index of a list is
 // read. The table's mutex is taken before the mutex of the space (space.h).
 //

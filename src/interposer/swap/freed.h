@@ -7,9 +7,9 @@
 
 namespace gpurota::interposer {
 
-// Takes the first entry for which `wanted` returns true out of the memory that was freed in stream
-// order. `wanted` may query an event with the lock held: no driver callback calls this function, so
-// there is no deadlock.
+// Removes, from the memory that was freed in stream order, the first entry for which `wanted`
+// returns true. `wanted` may query an event with the lock held: no driver callback calls this
+// function, so there is no deadlock.
 template <typename Wanted>
 bool take_freed(Swap& swap, Wanted wanted, FreedLater* out) {
   if (swap.freed_count.load(std::memory_order_relaxed) == 0) return false;

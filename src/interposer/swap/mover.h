@@ -87,7 +87,7 @@ class Mover {
   bool drain(Block& block);
   bool give_up_physical(Block& block);
   bool find_host(Block& block);
-  // Ends the move of a block, and ends the block if it was freed meanwhile.
+  // Ends the move of a block, and frees the block if the program has freed it meanwhile.
   void let_go(uint32_t index, Moved* moved);
   bool note(CUresult result, Moved* moved);
   // Takes bounce buffers for the pageable part of the block's host memory: of all units, or of the

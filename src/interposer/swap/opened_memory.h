@@ -19,7 +19,7 @@ struct Opened {
   uint64_t mapped_size;
   gpurota_shared_name name;
   uint32_t context;  // serial of the context it was opened in and ends with
-  uint32_t count;    // how often it was opened, less how often closed
+  uint32_t count;    // how many times it was opened, less the times it was closed
   int32_t device;
   Import charge;  // charged here: all, unless a process of the same lease owns it
 };

@@ -31,8 +31,8 @@ bool can_share(const State& s, int slot) {
   return why == nullptr;
 }
 
-// The number of an allocation: the same as long as the allocation lives, so that all its handles
-// are the same. 0: no memory for the entry.
+// An allocation's number, which never changes while the allocation lives, so that all its handles
+// are equal. 0: no memory for the entry.
 uint64_t number_of(SwapShares& shares, uint64_t address, int slot) {
   Lock lock(shares.mutex);
   SharedMemory* memory = shares.memory.put(address);

@@ -220,7 +220,7 @@ void SwapSpace::end_range(uint32_t index) {
   if (!stays) calls_->unreserve(calls_->self, address, size);
 }
 
-// Leaves a block that is being moved to the mover, which ends the block (Block::doomed).
+// Leaves a block that is being moved to the mover, which then frees the block (Block::doomed).
 CUresult SwapSpace::free_range(uint32_t index, SwapFreed* freed) {
   CUresult result = CUDA_SUCCESS;
   bool last = false;

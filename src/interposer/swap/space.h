@@ -132,7 +132,7 @@ class SwapSpace {
   // Wires the memory that shares pages with `address`: it never moves again, but still counts in
   // resident_bytes(). Returns how many bytes were not wired before. Inside the gate.
   uint64_t wire(uint64_t address);
-  // Writes the driver's handles of the blocks from `first` on, at most `most`, and returns how
+  // Writes the driver's handles of at most `most` blocks, beginning with `first`, and returns how
   // many. The handles are valid until the memory is freed or, if it is not wired, moved.
   uint32_t handles(uint64_t address, uint32_t first, uint32_t most, uint64_t* out);
 

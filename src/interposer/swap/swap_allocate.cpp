@@ -187,8 +187,8 @@ bool swap_free(State& s, uint64_t address, CUresult* result) {
   if (!forget_swapped(s, address, &known)) return false;
   *result = CUDA_SUCCESS;
   swap_unshare(s, address);
-  // While memory moves, nothing uses it, so the free need not wait. The mover ends a block that is
-  // being moved.
+  // While memory moves, nothing uses it, so the free need not wait. A block that is being moved is
+  // freed by the mover.
   const uint64_t before = swap_of(s).freed_last.load();
   note_ending(s, known.pool, static_cast<int64_t>(known.size));
   const FreedLater later{address,       known.size, 0,          nullptr,   nullptr,

@@ -93,7 +93,7 @@ void forget_mapping(Vmm& v, const AddressRange& at) {
   v.page_count.store(v.pages.size(), std::memory_order_relaxed);
 }
 
-// Counts one mapping less: it was removed, or failed.
+// Subtracts one mapping from the count: a mapping was removed, or could not be made.
 void drop_mapping(State& s, uint64_t id) {
   int64_t credits[GPUROTA_SLOTS] = {};
   {

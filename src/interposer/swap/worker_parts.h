@@ -40,7 +40,7 @@ void tell(Worker& w, uint32_t seq);
 void forget_copies(Swap& swap);
 // Evicted bytes of all GPUs, without parked memory.
 uint64_t out_bytes(Swap& swap);
-// Host memory that is pinned for all GPUs, without bounce buffers.
+// Bytes of pinned host memory, summed over all GPUs; bounce buffers are not counted.
 uint64_t pinned_bytes(Swap& swap);
 // Carries out the orders to move that have come meanwhile.
 void carry_out_moves(Worker& w);

@@ -143,7 +143,7 @@ struct ApiClient::Request {
   void* to = nullptr;
 };
 
-// The HTTP status. kUnavailable also if a callback has ended the call.
+// The HTTP status. Also kUnavailable if a callback has ended the call.
 Result<int> ApiClient::perform(const Request& request, Milliseconds patience) {
   if (patience.count() <= 0) return fail(Code::kTimeout, "no time is left to ask the API server");
   Headers headers;

@@ -1,5 +1,6 @@
-// Writes events of pods (events.k8s.io as core/v1) to the API server. An event that the server does
-// not accept is dropped, because a late event helps nobody. State thread.
+// Writes events about pods and claims to the API server, as Events of core/v1 and not of
+// events.k8s.io. An event that the server does not accept is dropped, because a late event helps
+// nobody. State thread.
 #pragma once
 
 #include "core/time.h"

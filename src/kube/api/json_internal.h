@@ -38,7 +38,7 @@ inline const Json& list_at(const Json& json, const char* key) {
   return found.is_array() ? found : kEmpty;
 }
 
-// The first part of a foreign text, at most `most` bytes, as valid UTF-8; never cut inside a
+// The beginning of untrusted text, as valid UTF-8: at most `most` bytes, never cut inside a
 // character.
 inline std::string text_of(std::string_view foreign, std::size_t most) {
   std::string text = valid_utf8(foreign);

@@ -27,8 +27,8 @@ struct ClaimId {
 // Allows letters, digits and '-', because the uid becomes a part of file names. Otherwise kInvalid.
 Result<void> check_uid(std::string_view uid);
 
-// "a" for "a" and for "a/b", an alternative of request "a": the name that containers and
-// configurations use.
+// Returns "a" for "a" and also for "a/b" (alternative "b" of request "a"): containers and
+// configurations use only the name of the request.
 std::string main_request(const std::string& request);
 
 // A device that the scheduler has given to the claim.

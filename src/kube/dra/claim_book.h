@@ -1,7 +1,7 @@
 // The claims prepared on this node, with their tokens: the state of the DRA driver, in one small
 // file. State thread only.
 //
-// Kubelet may ask for a claim any number of times, also after its own restart, and always reports
+// Kubelet may ask for a claim any number of times, even after its own restart, and always reports
 // the end of a claim. So the book has the claims that kubelet believes to be prepared, and those
 // being prepared; the file has only the former.
 #pragma once

@@ -22,7 +22,7 @@ struct UsedClaim {
 
 class ClaimReview {
  public:
-  // Answers "gone" in a row before the claim is given up.
+  // A claim is given up after this many "gone" answers in a row.
   static constexpr int kAnswers = 2;
   // The most claims of one call of due(), because the API server serves the whole cluster.
   static constexpr std::size_t kMost = 8;

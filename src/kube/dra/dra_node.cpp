@@ -44,8 +44,8 @@ Result<std::vector<DraNode::Work>> DraNode::add(const AllocatedClaim& allocated,
     return fail(Code::kUnavailable, "gpurotad has not been heard yet: see whether it runs");
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Claim> leases, leases_of(allocated, view_->node.gpus));
   GPUROTA_TRY(check_together(leases, view_->node.gpus));
-  // A single lease needs no check: it is made or refused. Of several, the first would be made in
-  // vain.
+  // A single lease needs no check: it is made or refused. If there are several, the first would be
+  // made for nothing.
   if (was_refused && leases.size() > 1) GPUROTA_TRY(check_room(leases, view_->node.gpus));
   for (Claim& claim : leases) {
     claim.token = settings_.make_token();

@@ -45,8 +45,8 @@ class DraNode {
   };
   // Empty: the claim is unknown and must be read.
   Result<std::vector<Work>> find(const std::string& uid) const;
-  // `was_refused`: an earlier call for this claim failed to get its leases. Of several leases, none
-  // is then requested until there is room for all.
+  // `was_refused`: an earlier call for this claim failed to get its leases. If the claim has
+  // several, none is then requested until there is room for all.
   Result<std::vector<Work>> add(const AllocatedClaim& allocated, bool was_refused = false);
   // Called when the claim has all of its leases. Stored on return.
   Result<void> keep(const std::string& uid) { return book_.keep(uid); }
@@ -55,8 +55,8 @@ class DraNode {
   bool has(const std::string& key) { return book_.find(key) != nullptr; }
   void on_lease(const std::string& key, LeaseId lease);
   Result<void> remove(const std::string& uid);
-  // Takes the API server's answer: a claim that the scheduler does not count is not in the capacity
-  // either.
+  // Takes the API server's answer. The scheduler no longer counts a claim that is gone there, so
+  // devices() leaves it out of the capacity, too.
   void on_review(const std::string& uid, bool is_there);
 
   // Takes the daemon's view; an error means that the daemon is away.

@@ -28,7 +28,7 @@ std::string driver_folder(const DraOptions& options) {
 
 struct Reviewed {
   bool is_there = false;  // at the API server
-  bool has_pod = false;   // on this machine; true also if unknown
+  bool has_pod = false;   // on this machine; also true if unknown
 };
 Result<Reviewed> review_claim(ApiClient& api, const UsedClaim& claim,
                               const std::string& host_root) {
@@ -119,7 +119,8 @@ void Driver::tick() {
   settle();
 }
 
-// kubelet may not run yet.
+// If kubelet is not running yet, its folder may not exist: then this fails, and a later call tries
+// again.
 void Driver::watch_folder() {
   if (watch_) return;
   auto watch = FolderWatch::make(loop_, registry_, [this] { check_sockets(); });

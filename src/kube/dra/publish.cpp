@@ -75,8 +75,8 @@ Result<std::string> read_node_uid(ApiClient& api, const std::string& node) {
 }
 
 // Whether the scheduler's version counts a device with counters once, however many claims have it.
-// A server without such counters drops them from the slices written. False if the version may not
-// be read.
+// A server without such counters drops them from the slices written. False if the driver is not
+// allowed to read the version.
 Result<bool> counts_shared_devices(ApiClient& api) {
   GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer, api.call("GET", "/version", {}, kCallPatience));
   if (answer.status >= kServerError) {

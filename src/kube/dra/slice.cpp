@@ -70,8 +70,9 @@ SliceDevice common(const NodeGpu& gpu, Resource of, const DriverVersions& driver
   device.name = device_name(gpu.uuid, of);
   device.unit = rules.unit;
   device.counter = device_name(gpu.uuid, Resource::kMemory);
-  // The scheduler subtracts this once for a device, not once for each claim. So the devices of one
-  // kind take the whole GPU.
+  // The scheduler subtracts this once for a device, not once for each claim. So while a claim has
+  // one of a GPU's devices, no claim gets a device of another kind there, unless `mixed` lets
+  // memory and turns share the GPU.
   device.counted = std::max(whole_units(gpu.memory, rules.unit), rules.unit);
   if (rules.mixed && of != Resource::kGpu) device.counted = Bytes(device.counted.count() / 2);
   device.taints = taints_of(gpu);

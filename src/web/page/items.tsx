@@ -45,7 +45,7 @@ export function runText(runs: Run[]): string {
   return `last run: ${words(last.reason)}${last.reason === "exited" ? ` with ${last.code}` : ""}`;
 }
 
-// The items that have begun, from the index `from` on.
+// The items that have begun, beginning at index `from`.
 function useItems(name: string, user: string, from: number, asked: number): { items: Item[] | null; next: number | null; error: string } {
   const [shown, setShown] = useState<{ items: Item[] | null; next: number | null; error: string }>({ items: null, next: null, error: "" });
   usePeriodically(async (wanted) => {

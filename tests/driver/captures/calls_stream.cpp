@@ -235,7 +235,8 @@ const Call kStreams[] = {
      [](Scene& s) { return cuStreamEndCapture(s.joined, &s.ended); },
      {},
      true},
-    // Marked as slow, because after this call the capture may not end before the process does.
+    // Marked as slow, because after this call the capture might not end before the process
+    // does.
     {"cuStreamDestroy_v2",
      "capturing stream",
      {},

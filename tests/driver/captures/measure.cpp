@@ -160,8 +160,8 @@ struct Report {
   ::_exit(0);
 }
 
-// Starts a child that measures from `next` on until it ends. False if the child cannot use the
-// driver.
+// Starts a child that measures, beginning at `next`, until the child ends. False if the child
+// cannot use the driver.
 bool run_child(const std::vector<Cell>& cells, std::size_t* next, std::vector<Measured>* all) {
   int ends[2] = {-1, -1};
   if (::pipe(ends) != 0) return false;

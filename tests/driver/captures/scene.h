@@ -63,7 +63,7 @@ struct Scene {
   CUgraph new_graph = nullptr;
   CUgraphExec new_exec = nullptr;
   CUcontext new_context = nullptr;
-  int pushed = 0;  // how often the context was pushed beyond the first time
+  int pushed = 0;  // how many times the context was pushed beyond the first
 
   // Checks a step before the call; a cell in which such a step fails is not measured.
   void need(CUresult result) { good = good && result == CUDA_SUCCESS; }

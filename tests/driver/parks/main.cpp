@@ -5,7 +5,7 @@
 //
 // With "calls", a process of its own calls each function without pause, from before the lock until
 // after the unlock. With "habits", a process has one kind of memory, object or state. Prints a
-// tab-separated line for each function or habit, which with several rounds says how often each
+// tab-separated line for each function or habit, which with several rounds says how many times each
 // outcome was seen. Columns of calls: function, aim, while locked, while parked (waits, or answers
 // and how), outcomes. Columns of habits: name, longest time to park in seconds, longest time to
 // restore in seconds, outcomes. An outcome says what became of the process ("goes on": unharmed).
