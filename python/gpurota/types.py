@@ -80,7 +80,8 @@ class Gpu:
     held_for: Optional[str] = None  # the request for which this idle GPU is kept
     # when its last lease ended; None: it has a lease, or has never had one
     idle_since: Optional[datetime.datetime] = None
-    utilisation_percent: Optional[int] = None  # of the last moments, from NVML; None: unknown (MIG)
+    # over NVML's last sample period, a second or less; None: unknown (MIG)
+    utilisation_percent: Optional[int] = None
     detail: Optional[str] = None  # why the GPU is in error, or who uses it without a lease
     classes: Optional[List[str]] = None  # the site's classes that contain it
     # the current power; None, here and in the fields below: the driver does not report it
@@ -189,13 +190,15 @@ class Lease:
     # owner; for how long they have held back work, by the report of the program with the most;
     # programs that have ended do not count
     held_seconds: Optional[int] = None
-    # one of parking, parked, unparking, waiting; its processes are off its GPUs, or on the way
-    # there or back; waiting: parked, and brought back as soon as there is room
+    # one of parking, parked, unparking, waiting; its processes are off its GPUs, are leaving them,
+    # or are returning to them; waiting: parked, and brought back as soon as there is room
     parked: Optional[str] = None
     # owner; why it could not be parked, or brought back, the last time
     park_trouble: Optional[str] = None
     compute_percent: Optional[int] = None  # its share of its GPU's compute time; None: none
-    park_wait: Optional[Reason] = None  # parked is waiting: what its memory waits for
+    # if `parked` is "waiting": why the lease has no room on its GPUs yet; None also if this has not
+    # been checked yet
+    park_wait: Optional[Reason] = None
 
 
 @dataclass(frozen=True)
@@ -444,8 +447,8 @@ class Finding:
     since: datetime.datetime  # for unused: the last use
     process_count: int
     action: str  # one of report, notify, stop
-    # the processes are in a container: a process that an engine starts for a command is not in the
-    # command's lease
+    # some of the processes are in a container; they may still come from a command with a lease,
+    # because a process that an engine starts for a command is not in the command's lease
     container: bool
     # foreign_use: the lease that has the GPU; over_limit, unused, not_limited: the lease itself
     lease_id: Optional[str] = None
