@@ -50,9 +50,10 @@ struct NodeGpu {
 void keep_lost(std::vector<NodeGpu>& now, const std::vector<NodeGpu>& before);
 
 struct Rules {
-  Bytes unit = gib(1);               // of the resource memory
-  int turns = 10;                    // the most places on each GPU
-  std::optional<Bytes> turn_memory;  // of a lease in turns; empty: all that slices leave
+  Bytes unit = gib(1);  // of the resource memory
+  int turns = 10;       // the most places on each GPU
+  // The memory of a lease that takes turns; empty: all memory that slices leave free.
+  std::optional<Bytes> turn_memory;
   bool operator==(const Rules&) const = default;
 };
 
