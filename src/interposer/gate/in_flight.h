@@ -1,11 +1,10 @@
-// Bounds how much work that has not ended a process has given to each stream, while an interactive
-// lease beside it is active. Work that is in flight cannot be taken back, so the interactive lease
-// waits for it.
+// Limits how much unfinished work a process has in each stream, while an interactive lease beside
+// it is active. Work that is in flight cannot be taken back, so the interactive lease waits for it.
 //
-// An event is put into each stream after every few submissions, and the thread waits for the event
-// before. So two such groups of submissions are in flight (group_length.h). The wait is short if
-// nothing ends: the work in flight may itself wait for something that this thread is about to do.
-// Nothing is added to a stream that captures.
+// An event is put into each stream after every few submissions, and the thread waits for the
+// previous event. So two such groups of submissions are in flight (group_length.h). If the event
+// does not come, the thread gives up soon (kLongestWaitUs): the work in flight may itself wait for
+// something that this thread is about to do. Nothing is added to a stream that captures.
 //
 // Any thread. All-zero memory is a process that was never bounded.
 #pragma once
