@@ -274,7 +274,8 @@ void finish_entering(TurnTable& table, LeaseState& lease) {
   table.changed = true;
 }
 
-// Opens the gates also of tenants that came while the lease was holding.
+// Opens the gates of all tenants that have all their memory on the lease's GPUs, even of tenants
+// that came while the lease was holding.
 void open_resident(TurnTable& table, LeaseState& lease) {
   for (TenantId id : lease.tenants) {
     const TenantState& tenant = table.tenants.at(id);
