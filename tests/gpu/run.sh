@@ -235,7 +235,8 @@ capture_habits() {
 linked_libraries() {
   "$here/linked_libraries.sh" "$dist/bin/gpurota" "$results"
 }
-# PyTorch computes the same with each of its three allocators: bare, in a slice and in turns.
+# With each of its three allocators, PyTorch computes the same results bare, in a slice and in
+# turns.
 torch_habits() {
   python3 "$here/torch_habits.py" "$dist/bin/gpurota" --results "$results"
 }
