@@ -187,8 +187,8 @@ class Lease:
     latency: Optional[str] = None  # one of normal, interactive
     # the interactive leases for which its programs hold back work; None: none
     held_back_for: Optional[List[str]] = None
-    # owner; for how long they have held back work, by the report of the program with the most;
-    # programs that have ended do not count
+    # owner; the longest time for which one of its programs has held back work, as that program
+    # reports; programs that have ended do not count
     held_seconds: Optional[int] = None
     # one of parking, parked, unparking, waiting; its processes are off its GPUs, are leaving them,
     # or are returning to them; waiting: parked, and brought back as soon as there is room

@@ -281,7 +281,7 @@ check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
 done
-# Measures the effects of calls on captures. On another driver than the stored one, the .out file
+# Measures the effects of calls on captures. With a driver other than the stored one, the .out file
 # lists the cells that differ.
 check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
 # A PyTorch program that adopts a lease is held to the limit of that lease. A command that a program

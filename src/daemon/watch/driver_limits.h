@@ -89,8 +89,8 @@ class DriverLimits {
   // sentence. Names no group: everybody may see it. Empty: the driver limits the lease, or need
   // not.
   std::string why_not(const LeaseEntry& entry) const;
-  // The control group with a limit of somebody else's that counts for the lease or for a part of
-  // its programs. Empty: none.
+  // The control group whose limit somebody else has set, if that limit counts for the lease or for
+  // a part of its programs. Empty: none.
   std::string others_group(const LeaseEntry& entry) const;
   // Whether the driver has yet to answer about the last change.
   bool is_asking() const { return under_way_ > 0; }

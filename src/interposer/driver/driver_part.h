@@ -23,7 +23,7 @@
 
 namespace gpurota::interposer {
 
-// Driver functions that were handed out without a hook and should have one.
+// Driver functions that lookups returned without a hook, and that should have one.
 struct Unhooked {
   std::atomic<uint64_t> count;
   Mutex mutex;  // guards the names

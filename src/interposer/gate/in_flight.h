@@ -28,9 +28,9 @@ class InFlight {
   static constexpr uint32_t kInWindows = 4;
 
   // Before a submission. The stream's context is current. `key`: not 0, identifies the stream in
-  // this process. `overlaps`: an event would keep this submission from beginning before the one
-  // before it has ended, so events come only after kRarely times as many, unless submissions are
-  // long. `times`: 1 or kInWindows. May wait, but not after `until_us` (now_us()).
+  // this process. `overlaps`: an event would keep this submission from beginning while the previous
+  // one still runs, so events come only after kRarely times as many, unless submissions are long.
+  // `times`: 1 or kInWindows. May wait, but not after `until_us` (now_us()).
   void submitting(uint64_t key, CUstream stream, bool per_thread, bool overlaps, uint32_t times,
                   int64_t until_us);
   // The stream is destroyed.
