@@ -174,8 +174,8 @@ class Lease:
     allocation: Optional[str] = None  # owner; kind pod: as in AcquireForPod
     warn_seconds: Optional[int] = None  # as in its LeaseRequest; None: its programs get no warning
     warn_signal: Optional[str] = None
-    # when it leaves for a booking, at the earliest; known a day ahead; None: it is not known to
-    # leave
+    # when it leaves for a booking, at the earliest; known a day ahead; None: no such booking is
+    # known
     leaves: Optional[datetime.datetime] = None
     enforced_by: Optional[str] = None  # one of library, library_and_driver; None: it has no limit
     # if the site wants limits enforced by the driver as well: why the driver does not enforce this
@@ -542,7 +542,7 @@ class TurnGpu:
     uuid: str
     mode: str  # auto, on, off
     takes_turns: bool  # false: all leases run at the same time
-    capacity_bytes: int  # the memory that slices leave to leases in turns
+    capacity_bytes: int  # the memory that slices leave to leases that take turns
     used_bytes: int
     deficit_bytes: int  # how much is missing for all leases to be in GPU memory at once
     waiting: List[str]  # lease_ids, in order

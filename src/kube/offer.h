@@ -31,7 +31,7 @@ struct NodeGpu {
   PciPlace place{};
   Bytes memory{};                         // its size
   Bytes free{};                           // the most for a new slice
-  Bytes free_for_turns{};                 // the most for a new lease in turns
+  Bytes free_for_turns{};                 // the most for a new lease that takes turns
   bool idle = false;                      // can be had whole
   bool takes_turns = true;                // false: it uses the machine's memory
   bool works = true;                      // neither lost nor in error
@@ -75,8 +75,8 @@ struct Offered {
 std::vector<Offered> offer(Resource resource, const std::vector<NodeGpu>& gpus,
                            const std::vector<Taken>& taken, const Rules& rules, Bytes host_memory);
 
-// The number of places for leases in turns on each GPU: all but one lease may have to be in host
-// memory at once.
+// The number of places on each GPU for leases that take turns: all but one lease may have to be in
+// host memory at once.
 int turns_of(const NodeGpu& gpu, std::size_t gpus, const Rules& rules, Bytes host_memory);
 
 }  // namespace gpurota::kube
