@@ -544,7 +544,7 @@ class TurnGpu:
     takes_turns: bool  # false: all leases run at the same time
     capacity_bytes: int  # the memory that slices leave to leases that take turns
     used_bytes: int
-    deficit_bytes: int  # how much is missing for all leases to be in GPU memory at once
+    deficit_bytes: int  # how much is missing for all leases to be in GPU memory together
     waiting: List[str]  # lease_ids, in order
     leases: List[TurnLease]
     switches: List[TurnSwitch]  # the last ones, newest last

@@ -76,7 +76,7 @@ std::vector<Offered> offer(Resource resource, const std::vector<NodeGpu>& gpus,
                            const std::vector<Taken>& taken, const Rules& rules, Bytes host_memory);
 
 // The number of places on each GPU for leases that take turns: all but one lease may have to be in
-// host memory at once.
+// host memory at the same time.
 int turns_of(const NodeGpu& gpu, std::size_t gpus, const Rules& rules, Bytes host_memory);
 
 }  // namespace gpurota::kube

@@ -150,9 +150,9 @@ void update_budgets(TurnTable& table) {
   }
 }
 
-// A lease of several GPUs needs all of them at once. While the budget of one of these GPUs is
-// spent, priorities do not count on the lease's other GPUs either. Otherwise the lease would wait
-// until all budgets happen to be spent at the same time.
+// A lease of several GPUs needs all of them at the same time. While the budget of one of these GPUs
+// is spent, priorities do not count on the lease's other GPUs either. Otherwise the lease would
+// wait until all budgets happen to be spent at the same time.
 void update_spent_budgets(TurnTable& table) {
   for (GpuState& gpu : table.gpus) gpu.spent = gpu.budget.spent();
   for (bool changed = true; changed;) {

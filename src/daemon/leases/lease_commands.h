@@ -21,7 +21,7 @@ namespace gpurota::daemon {
 
 struct LeaseHooks;
 
-// The most commands at once under one reservation.
+// The most commands at a time under one reservation.
 constexpr std::size_t kMaxCommandsPerLease = 256;
 
 struct CommandStart {
