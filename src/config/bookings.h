@@ -27,7 +27,7 @@ struct Bookings {
   bool operator==(const Bookings&) const = default;
 };
 
-// Work without a stated time starts on a GPU only if the GPU is not booked for this long from then
+// Work without a stated end starts on a GPU only if the GPU is not booked for this long from then
 // on; empty: for as long as the work lasts.
 inline std::optional<std::chrono::milliseconds> unbooked_for(const Bookings& bookings) {
   if (bookings.open_ended == Bookings::OpenEnded::kWait) return std::nullopt;
