@@ -149,8 +149,8 @@ class Parser:
         return text
 
     def comment(self, kind, text, _):
-        # A comment that continues on the next lines still describes the field, until the field's
-        # list ends.
+        # A comment that continues on the following lines still describes the field, until the next
+        # field or the end of the list of fields.
         if self.last is not None and (kind == "behind" or self.last.comment):
             self.last.comment.append(text)
         else:

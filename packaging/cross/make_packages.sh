@@ -37,7 +37,7 @@ chmod 777 "$stage/packages"
 "$here/packaging/copy_sources.sh" "$stage/build/sources"
 
 # The bundle of the page is made here, because it is the same for all processors, and npm in the
-# other Debian would need some hundred more packages.
+# other Debian would need several hundred more packages.
 if [[ " ${options[*]} " != *" --without-page "* ]]; then
   sources=$stage/build/sources
   python3 -B "$sources/tools/build_page.py" "$sources/src/web/page" "$work/page" --bundle

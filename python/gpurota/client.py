@@ -28,7 +28,8 @@ MOST_ANSWER_BYTES = 64 * 1024 * 1024
 ANSWER_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 5.0
 RECONNECT_EVERY = 0.25
-# A daemon that closes every connection is not being restarted.
+# A call is tried this many times: if the daemon closes the connection each time, it is not just
+# being restarted.
 MOST_TRIES = 3
 
 

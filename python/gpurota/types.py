@@ -80,7 +80,8 @@ class Gpu:
     held_for: Optional[str] = None  # the request for which this idle GPU is kept
     # when its last lease ended; None: it has a lease, or has never had one
     idle_since: Optional[datetime.datetime] = None
-    utilisation_percent: Optional[int] = None  # of the last moments, from NVML; None: unknown (MIG)
+    # over NVML's last sample period, a second or less; None: unknown (MIG)
+    utilisation_percent: Optional[int] = None
     detail: Optional[str] = None  # why the GPU is in error, or who uses it without a lease
     classes: Optional[List[str]] = None  # the site's classes that contain it
     # the current power; None, here and in the fields below: the driver does not report it
@@ -173,8 +174,8 @@ class Lease:
     allocation: Optional[str] = None  # owner; kind pod: as in AcquireForPod
     warn_seconds: Optional[int] = None  # as in its LeaseRequest; None: its programs get no warning
     warn_signal: Optional[str] = None
-    # when it leaves for a booking, at the earliest; known a day ahead; None: it is not known to
-    # leave
+    # when it leaves for a booking, at the earliest; known a day ahead; None: no such booking is
+    # known
     leaves: Optional[datetime.datetime] = None
     enforced_by: Optional[str] = None  # one of library, library_and_driver; None: it has no limit
     # if the site wants limits enforced by the driver as well: why the driver does not enforce this
@@ -186,16 +187,18 @@ class Lease:
     latency: Optional[str] = None  # one of normal, interactive
     # the interactive leases for which its programs hold back work; None: none
     held_back_for: Optional[List[str]] = None
-    # owner; for how long they have held back work, by the report of the program with the most;
-    # programs that have ended do not count
+    # owner; the longest time for which one of its programs has held back work, as that program
+    # reports; programs that have ended do not count
     held_seconds: Optional[int] = None
-    # one of parking, parked, unparking, waiting; its processes are off its GPUs, or on the way
-    # there or back; waiting: parked, and brought back as soon as there is room
+    # one of parking, parked, unparking, waiting; its processes are off its GPUs, are leaving them,
+    # or are returning to them; waiting: parked, and brought back as soon as there is room
     parked: Optional[str] = None
     # owner; why it could not be parked, or brought back, the last time
     park_trouble: Optional[str] = None
     compute_percent: Optional[int] = None  # its share of its GPU's compute time; None: none
-    park_wait: Optional[Reason] = None  # parked is waiting: what its memory waits for
+    # if `parked` is "waiting": why the lease has no room on its GPUs yet; None also if this has not
+    # been checked yet
+    park_wait: Optional[Reason] = None
 
 
 @dataclass(frozen=True)
@@ -444,8 +447,8 @@ class Finding:
     since: datetime.datetime  # for unused: the last use
     process_count: int
     action: str  # one of report, notify, stop
-    # the processes are in a container: a process that an engine starts for a command is not in the
-    # command's lease
+    # some of the processes are in a container; they may still come from a command with a lease,
+    # because a process that an engine starts for a command is not in the command's lease
     container: bool
     # foreign_use: the lease that has the GPU; over_limit, unused, not_limited: the lease itself
     lease_id: Optional[str] = None
@@ -539,9 +542,9 @@ class TurnGpu:
     uuid: str
     mode: str  # auto, on, off
     takes_turns: bool  # false: all leases run at the same time
-    capacity_bytes: int  # the memory that slices leave to leases in turns
+    capacity_bytes: int  # the memory that slices leave to leases that take turns
     used_bytes: int
-    deficit_bytes: int  # how much is missing for all leases to be in GPU memory at once
+    deficit_bytes: int  # how much is missing for all leases to be in GPU memory together
     waiting: List[str]  # lease_ids, in order
     leases: List[TurnLease]
     switches: List[TurnSwitch]  # the last ones, newest last

@@ -29,7 +29,7 @@ class Target {
   ProcessSlot& slot() const { return *slot_; }
   bool lives(int pid) const { return machine().find_process(pid) == slot_; }
 
-  // Lets the time pass that a step takes.
+  // Waits for as long as a step takes.
   void take_time() const {
     const std::uint64_t delay = machine().state().park_delay_ns.load();
     if (delay > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(delay));

@@ -137,8 +137,8 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
   return CUDA_SUCCESS;
 }
 
-// A query about the work that an event stands for. An event recorded in a capture cannot answer:
-// the query fails and invalidates the capture.
+// A query about the work before an event. An event recorded in a capture cannot answer: the query
+// fails and invalidates the capture.
 class EventQuestion : public ContextCall {
  public:
   EventQuestion(CUevent handle, const char* function) : ContextCall(nullptr, function) {

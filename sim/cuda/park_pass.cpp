@@ -96,7 +96,8 @@ ParkPass::ParkPass(ProcessSlot* slot, const char* function) : slot_(slot), funct
 
 ParkPass::~ParkPass() {
   if (!counted_) return;
-  // A call that waits for work and began before the lock dies, too.
+  // A call that waits for work kills the process even if the call began before the process was
+  // locked.
   if (slot_->park.load() != kParkRunning && dies(function_)) (void)::raise(SIGSEGV);
   slot_->in_calls.fetch_sub(1);
 }

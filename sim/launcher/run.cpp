@@ -44,7 +44,7 @@ Result<void> make_machine(const std::string& machine, const std::string& dir) {
 }
 
 // Makes the machine in `dir` unless there is one. When two processes name the same new directory at
-// once, one makes the machine and the other finds it.
+// the same time, one makes the machine and the other finds it.
 Result<void> make_machine_in(const std::string& machine, const std::string& dir) {
   if (::mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail_errno("cannot make " + dir, errno);

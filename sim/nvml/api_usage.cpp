@@ -78,7 +78,7 @@ nvmlReturn_t check_limits(const NvmlDevice& device, const Limits* limits) {
   return gpurota::sim::is_group(limits->nameSpace) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-// Root; where no root is, the owner of the simulated groups stands for it.
+// Root, or the owner of the simulated groups, for machines that are simulated without root.
 bool may_set_limits(const char* group) {
   struct stat info = {};
   return ::geteuid() == 0 || (::stat(group, &info) == 0 && info.st_uid == ::geteuid());

@@ -97,7 +97,7 @@ class Machine {
   std::vector<ProcessUse> processes(int device);
   // Percent of the last second, for one process or (pid 0) for all.
   unsigned utilisation(int device, std::int32_t pid);
-  // The number of processes that live or whose memory is still held.
+  // The number of processes that are alive, or whose memory is still held.
   int population();
   void count_unsupported(const char* name);
   std::uint64_t next_id() { return state_->next_id.fetch_add(1) + 1; }

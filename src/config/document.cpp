@@ -29,8 +29,8 @@
 namespace gpurota::config {
 namespace {
 
-// A key a.a.a… becomes that many nested tables. The limit keeps nested tables from overflowing the
-// stack.
+// Each part of a dotted key (a.a.a…) becomes a nested table. The limit keeps nested tables from
+// overflowing the stack.
 constexpr std::size_t kLongestLine = 16384;
 // No setting is nested deeper.
 constexpr int kDeepest = 16;

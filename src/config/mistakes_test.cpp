@@ -1,4 +1,4 @@
-// Tests of the messages about mistakes in a configuration: whole texts, as people see them.
+// Tests of the messages about mistakes in a configuration: the full texts, as people see them.
 #include "config/loaded.h"
 
 #include <gmock/gmock.h>

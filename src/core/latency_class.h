@@ -14,7 +14,7 @@ enum class LatencyClass { kNormal, kInteractive };
 const char* to_string(LatencyClass latency);
 std::optional<LatencyClass> parse_latency_class(std::string_view word);
 
-// Of a lease: what check_latency() has to know about it.
+// The facts about a lease that check_latency() needs.
 struct LatencyTerms {
   bool shares_gpus = false;  // a slice or a swap lease
   bool filler = false;

@@ -72,7 +72,7 @@ struct Lease {
   std::string note;                  // untrusted bytes
   std::vector<std::string> command;  // untrusted bytes
   EndWarning warning{};              // for its programs
-  // When it leaves for a booking, at the earliest; empty: it is not known to leave.
+  // When it leaves for a booking, at the earliest; empty: no such booking is known.
   std::optional<WallTime> leaves{};
   bool warned = false;  // about `ends` or `leaves`, whichever comes first
   ParkState park = ParkState::kNone;

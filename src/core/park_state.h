@@ -7,11 +7,11 @@
 
 namespace gpurota {
 
-// kParking, kUnparking: on the way there and back. kWaiting: parked, and to be brought back as soon
-// as there is room for its memory.
+// kParking, kUnparking: the processes are leaving their GPUs, or are returning to them. kWaiting:
+// parked, and to be brought back as soon as there is room for its memory.
 enum class ParkState { kNone, kParking, kParked, kUnparking, kWaiting };
 
-// Whether the processes are off their GPUs, and stay there until something else happens.
+// Whether the processes are off their GPUs, and stay off until something else happens.
 constexpr bool is_off(ParkState state) {
   return state == ParkState::kParked || state == ParkState::kWaiting;
 }

@@ -18,7 +18,7 @@ namespace gpurota::filler {
 struct Candidate {
   std::string name;
   std::vector<GpuUuid> gpus;     // that it may use; empty: all
-  std::optional<int> instances;  // the most at once; empty: one on each idle GPU
+  std::optional<int> instances;  // the most at a time; empty: one on each idle GPU
   int running = 0;
   bool may_start = true;  // false: paused, or it waits after a failure
   Duration idle_after{};  // the GPU must have been idle this long

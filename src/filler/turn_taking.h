@@ -76,7 +76,7 @@ class TurnTaking {
   Why why() const { return why_; }
   // When a filler may start if nothing changes; only in kBusy and kResting, and only if it can.
   std::optional<TimePoint> start_at() const;
-  // For how long the GPU has been seen idle.
+  // How long the GPU has been seen idle.
   Duration idle_for(TimePoint now) const { return idle_since_ ? now - *idle_since_ : Duration(0); }
 
   // Call with each sample. Returns true once when the filler must leave now. The daemon then ends

@@ -40,8 +40,8 @@ bool is_ours_to_watch(const char* file) {
   return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libnvidia-ml.so", 15) == 0;
 }
 
-// Counts that the driver's own `name` was handed out without a hook. Only NVML counts what that
-// function allocates.
+// Records that a lookup returned the driver's own function `name`, for which there is no hook. Only
+// NVML counts what that function allocates.
 void count_unhooked(const char* name, int version) {
   state().count_unhooked(name);
   GPUROTA_DEBUG(

@@ -36,7 +36,7 @@ struct JobSpec {
   // in that order, and `command` is empty.
   Indices array{};
   std::vector<std::vector<std::string>> each{};
-  int at_once = 0;  // an array: the most items that run at once; 0: not an array
+  int at_once = 0;  // an array: the most items that run at a time; 0: not an array
   bool is_array() const { return !array.empty(); }
   bool operator==(const JobSpec&) const = default;
 };

@@ -36,7 +36,7 @@ struct Allocation {
   bool listed = false;             // in kubelet's last list
   int groupless = 0;               // polls in a row without a control group of its pod
   bool ended = false;              // its pod has ended, though kubelet lists it
-  int missing = 0;                 // later lists in a row without it
+  int missing = 0;                 // lists without it, in a row, that were requested after `asked`
 };
 
 class AllocationBook {

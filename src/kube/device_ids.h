@@ -1,9 +1,9 @@
 // The resources of a node that kubelet counts, and the ids of their devices. An id contains the
 // UUID of its GPU. Pure.
 //
-//   gpu      a whole GPU                         GPU-2f3c…
-//   memory   a unit of a GPU's memory            GPU-2f3c…::7
-//   turn     a place for a lease in turns        GPU-2f3c…::0
+//   gpu      a whole GPU                           GPU-2f3c…
+//   memory   a unit of a GPU's memory              GPU-2f3c…::7
+//   turn     a place for a lease that takes turns  GPU-2f3c…::0
 #pragma once
 
 #include "base/ids.h"

@@ -16,7 +16,7 @@ namespace gpurota::kube {
 
 using Offers = std::vector<Offered>;
 
-// Answers kubelet's calls for one resource. Called on gRPC's threads, several at once.
+// Answers kubelet's calls for one resource. Called on gRPC's threads, several at a time.
 class DeviceHandler {
  public:
   using Ids = std::vector<std::string>;

@@ -31,7 +31,7 @@ struct NodeGpu {
   PciPlace place{};
   Bytes memory{};                         // its size
   Bytes free{};                           // the most for a new slice
-  Bytes free_for_turns{};                 // the most for a new lease in turns
+  Bytes free_for_turns{};                 // the most for a new lease that takes turns
   bool idle = false;                      // can be had whole
   bool takes_turns = true;                // false: it uses the machine's memory
   bool works = true;                      // neither lost nor in error
@@ -50,9 +50,10 @@ struct NodeGpu {
 void keep_lost(std::vector<NodeGpu>& now, const std::vector<NodeGpu>& before);
 
 struct Rules {
-  Bytes unit = gib(1);               // of the resource memory
-  int turns = 10;                    // the most places on each GPU
-  std::optional<Bytes> turn_memory;  // of a lease in turns; empty: all that slices leave
+  Bytes unit = gib(1);  // of the resource memory
+  int turns = 10;       // the most places on each GPU
+  // The memory of a lease that takes turns; empty: all memory that slices leave free.
+  std::optional<Bytes> turn_memory;
   bool operator==(const Rules&) const = default;
 };
 
@@ -74,8 +75,8 @@ struct Offered {
 std::vector<Offered> offer(Resource resource, const std::vector<NodeGpu>& gpus,
                            const std::vector<Taken>& taken, const Rules& rules, Bytes host_memory);
 
-// The number of places for leases in turns on each GPU: all but one lease may have to be in host
-// memory at once.
+// The number of places on each GPU for leases that take turns: all but one lease may have to be in
+// host memory at the same time.
 int turns_of(const NodeGpu& gpu, std::size_t gpus, const Rules& rules, Bytes host_memory);
 
 }  // namespace gpurota::kube

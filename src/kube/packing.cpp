@@ -10,7 +10,7 @@ namespace {
 struct Group {
   GpuUuid gpu;
   std::set<int> numbers;
-  bool wanted = false;  // the container gets one of it in any case
+  bool wanted = false;  // the container gets at least one of them
 };
 
 class Choice {

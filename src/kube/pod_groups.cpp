@@ -47,8 +47,8 @@ bool may_have_kubelets(const std::string& path) {
          (info.st_uid == 0 || info.st_uid == ::geteuid());
 }
 
-// Kubelet's groups of all its pods in this tree, wherever its cgroupRoot is. kNotFound: the tree is
-// not mounted.
+// The control groups in this tree below which a kubelet has all its pods ("kubepods"), wherever its
+// cgroupRoot is. kNotFound: the tree is not mounted.
 Result<std::vector<std::string>> find_kubelets(const std::string& tree) {
   std::vector<std::string> found, entered{""};
   for (std::size_t i = 0; i < entered.size(); ++i) {

@@ -11,8 +11,8 @@
 
 namespace gpurota::kube {
 
-// kInvalid if no lease can be like that: the sentence is for the author of the pod (`kubectl
-// describe`), and names the remedy.
+// kInvalid if no single lease can have these devices: the message is for the author of the pod, who
+// sees it in `kubectl describe`, and names the remedy.
 Result<proto::LeaseRequest> lease_wish(Resource resource, const std::set<Device>& devices,
                                        const Rules& rules);
 

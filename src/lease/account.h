@@ -172,7 +172,7 @@ class Account {
   Bytes counted_again_;  // the part of the grants that counts shared memory again
   std::map<TenantId, AccountHolder> holders_;
   std::deque<Waiting> waiting_;
-  std::set<TenantId> awaited_;  // not yet answered in the current round
+  std::set<TenantId> awaited_;  // have not answered the current round of recalls yet
   std::uint32_t round_ = 0;
   std::size_t round_size_ = 0;  // how many tenants were asked in the current round
   bool round_brought_ = false;  // something was returned in the current round

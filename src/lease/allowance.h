@@ -1,8 +1,8 @@
 // A user's limits, and whether one more request is within them. Pure.
 //
 // Called by the daemon when a request arrives, before it is placed or queued. Waiting requests
-// count as held: else ten requests that are each within the limit would together exceed it once
-// they are served.
+// count as held: otherwise ten requests that are each within the limit would together exceed it
+// once they are served.
 #pragma once
 
 #include "base/result.h"

@@ -70,9 +70,10 @@ class GpuTimeline {
   // `endless`: the share has no end either. Cheap.
   bool may_fit(const Share& share, WallTime now, bool endless, Against against,
                Bytes capacity) const;
-  // The most that is taken at once within [from, until); nullopt: somebody has the whole GPU.
+  // The most that is taken at any one time within [from, until); nullopt: somebody has the whole
+  // GPU.
   std::optional<Bytes> taken(WallTime from, WallTime until, Against against) const;
-  // The most that slices alone take at once within [from, until).
+  // The most that slices alone take at any one time within [from, until).
   Bytes slices(WallTime from, WallTime until, Against against) const;
 
  private:

@@ -105,8 +105,8 @@ class LabSimulation {
     queue_.push_back(std::move(request));
   }
 
-  // When the request starts at the latest if all ends are known: all requests before it then run
-  // one after the other, each until its enforced end.
+  // The latest time at which the request starts if all ends are known: in the worst case, all
+  // requests before it run one after the other, each until its enforced end.
   WallTime bound_now(const Request& request) const {
     WallTime last = now_;
     for (const Running& running : running_) {
@@ -390,7 +390,8 @@ class LabSimulation {
                           [&](const Grant& grant) { return grant.request == request.id; });
     });
     if (head == queue_.end()) return;
-    // Grants to requests before the head are right; only grants to later requests can be wrong.
+    // `head` is the first request that gets nothing, so grants to requests before it are in order;
+    // only grants to later requests can be wrong.
     std::vector<Occupant> first = before, all = before;
     for (const Grant& grant : decision.grants) {
       const auto request = std::find_if(queue_.begin(), queue_.end(),

@@ -109,7 +109,8 @@ Reason free_for_a_while(const Waiting& waiting) {
 }
 
 // The reason if the request does not fit on a GPU because of what is promised to leases there, or
-// because of use beyond the promises, and the lease in the way is not known to end.
+// because of use beyond the promises. Empty if neither is so, or if the lease in the way is ending
+// or has a known end.
 std::optional<Reason> too_full(const Waiting& waiting) {
   const bool ends = waiting.next && (waiting.next->at || waiting.next->ending);
   if (!waiting.crowded || ends) return std::nullopt;

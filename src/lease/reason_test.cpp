@@ -24,7 +24,7 @@ constexpr const char* kGolden = GPUROTA_TESTDATA "/reasons.txt";
 
 GpuUuid gpu(int index) { return GpuUuid{"GPU-" + std::to_string(index)}; }
 
-// A machine of GPUs of 80 GiB, where alice waits.
+// A machine with 80 GiB GPUs, on which alice's requests wait.
 struct Site {
   explicit Site(int gpus = 1) {
     for (int i = 0; i < gpus; ++i) {

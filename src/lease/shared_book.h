@@ -23,7 +23,7 @@ using SharedPlace = std::pair<LeaseId, GpuUuid>;
 
 class SharedBook {
  public:
-  // At most this many shared memories are recorded for a tenant. Further shared memories are
+  // At most this many pieces of shared memory are recorded for a tenant. Any further pieces are
   // charged to the tenant in full.
   static constexpr std::size_t kMostOfTenant = 4096;
 

@@ -93,8 +93,8 @@ TEST_F(SharedMemoryTest, MemoryStaysChargedUntilItsLastHolderEnds) {
   EXPECT_EQ(charged(1), Bytes());
 }
 
-// Shared memory still counts if its grant is returned before the memory is freed: else others would
-// get memory that is in use.
+// Shared memory still counts if its grant is returned before the memory is freed: otherwise others
+// would get memory that is in use.
 TEST_F(SharedMemoryTest, ReturnedGrantDoesNotLowerTheCountOfSharedMemory) {
   make_shared(gib(5));
   book.join_shared(sibling, kGpu, kKey);

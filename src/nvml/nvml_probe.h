@@ -1,5 +1,5 @@
 // GPUs as NVML sees them. See ports/gpu_probe.h: blocking, so for worker threads; one call at a
-// time per probe, while any number of probes may be used at once.
+// time per probe, while any number of probes may be used at the same time.
 //
 // The driver is loaded and initialised by the first call that finds it, so the daemon may be
 // started before the driver. Memory sizes exclude what the driver reserves for itself (0.4 GiB of

@@ -80,9 +80,10 @@ class Processes {
   // Whether the process handles the signal, or blocks it and may take it later; also false if that
   // cannot be told.
   virtual bool handles_signal(pid_t pid, int signal) = 0;
-  // The arguments of a process as another thread read them last, because a process can keep the
-  // reader waiting. Each call starts a new read. kGone, kDenied (hidepid); kUnavailable: the read
-  // is not over, ask again in some milliseconds; kTimeout: the arguments cannot be read for now.
+  // The arguments of a process as they were last read. Another thread reads them, because a process
+  // can keep the reader waiting. Each call starts a new read. kGone, kDenied (hidepid);
+  // kUnavailable: the read is not over, ask again in some milliseconds; kTimeout: the arguments
+  // cannot be read for now.
   virtual Result<std::vector<std::string>> command_of(pid_t pid) = 0;
   // Grows whenever command_of() would return something else than before for some process.
   virtual std::uint64_t changes() const = 0;

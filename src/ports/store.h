@@ -167,7 +167,7 @@ struct StoredGpuState {
   std::string turns{};                                 // "auto", "on", "off"
   Bytes context_cost{};                                // memory of a context; zero: never measured
   std::string context_driver{};                        // the driver's version at that time
-  // For how long plans have kept this GPU from requests that could start on it (lease/keeping.h).
+  // How long plans have kept this GPU from requests that could start on it (lease/keeping.h).
   std::chrono::milliseconds kept{};
   std::vector<StoredAge> ages{};
   std::optional<StoredBaseline> baseline{};  // empty: never measured

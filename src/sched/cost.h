@@ -38,9 +38,9 @@ class MoveCost {
  private:
   static constexpr Bytes kLeastForRate = mib(256);
 
-  // The logarithm of the bytes per second. Logarithms are averaged, so that one slow switch does
-  // not make turns ten times as long: a switch takes ten times as long if host memory is not ready
-  // yet.
+  // The logarithm of the bytes per second. A switch takes ten times as long if host memory is not
+  // ready yet. Logarithms are averaged, so that one such switch does not make turns ten times as
+  // long.
   double log_rate_;
   Average overhead_;  // seconds, of switches that moved nearly nothing
 };

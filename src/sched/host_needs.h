@@ -13,10 +13,10 @@ class HostNeeds {
  public:
   explicit HostNeeds(const Residency& memory) : memory_(memory) {}
 
-  // The host memory to keep for all that could be evicted at once. For each lease this is its
-  // movable memory, but at most the GPU's deficit plus two pieces. For a lease that is put aside it
-  // is all its movable memory. Memory beyond this bound counts only if it is evicted or being
-  // evicted already, for example because the deficit was larger before.
+  // The host memory to keep for all that could be evicted at the same time. For each lease this is
+  // its movable memory, but at most the GPU's deficit plus two pieces. For a lease that is put
+  // aside it is all its movable memory. Memory beyond this bound counts only if it is evicted or
+  // being evicted already, for example because the deficit was larger before.
   Bytes reserved() const;
   std::map<LeaseId, Bytes> reserved_by_lease() const;  // the same, by lease
   Bytes out_now() const;

@@ -183,7 +183,7 @@ enum class GrowAnswer {
   kGranted,
   kRefusedLimit,     // the lease's own limit
   kRefusedCapacity,  // some lease could no longer be resident on its own
-  kRefusedHost,      // host RAM could not take what would be evicted at once
+  kRefusedHost,      // host RAM could not take what would be evicted at the same time
   kRefusedTurnsOff,  // it would need turns, and they are off
 };
 struct AnswerGrow {

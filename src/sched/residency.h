@@ -57,8 +57,8 @@ class Residency {
   void set_outsiders(GpuSlot gpu, Bytes bytes) { gpus_[gpu.value].outsiders = bytes; }
   void set_host_budget(Bytes bytes) { host_budget_ = bytes; }
   void set_piece(Bytes bytes) { piece_ = bytes; }
-  // All memory of a lease that is put aside may be evicted at once, and no room on the GPU is kept
-  // for it.
+  // All memory of a lease that is put aside may be evicted at the same time, and no room on the GPU
+  // is kept for it.
   void set_aside(LeaseId lease, bool aside) {
     aside ? void(aside_.insert(lease)) : void(aside_.erase(lease));
   }
@@ -88,9 +88,10 @@ class Residency {
   const GpuUuid& uuid(GpuSlot gpu) const { return gpus_[gpu.value].uuid; }
   Bytes capacity(GpuSlot gpu) const { return gpus_[gpu.value].capacity; }
   Bytes used(GpuSlot gpu) const;
-  // By how much the capacity is too small for all memory of the leases to be resident at once.
+  // By how much the capacity is too small for all memory of the leases to be resident at the same
+  // time.
   Bytes deficit(GpuSlot gpu) const;
-  Bytes wanted(GpuSlot gpu) const;  // for all to be resident at once
+  Bytes wanted(GpuSlot gpu) const;  // for all to be resident at the same time
   // Memory that can never move: the memory of outsiders, and all wired memory of tenants. Wired
   // growth that is admitted but has no room yet counts, too.
   Bytes wired(GpuSlot gpu) const;

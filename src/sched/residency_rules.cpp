@@ -136,7 +136,7 @@ GrowAnswer ResidencyRules::check_hosted(TenantId tenant, GpuSlot gpu, Bytes byte
 }
 
 // Returns the bytes beyond the limit if the GPU can take the other bytes of the growth, and
-// otherwise all bytes of the growth. Zero: the lease is not allowed so many more bytes in host
+// otherwise all bytes of the growth. Zero: the lease may not have that many more bytes in host
 // memory.
 Bytes ResidencyRules::to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit,
                               Bytes most) const {

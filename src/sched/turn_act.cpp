@@ -150,9 +150,9 @@ void update_budgets(TurnTable& table) {
   }
 }
 
-// A lease of several GPUs needs all of them at once. While the budget of one of these GPUs is
-// spent, priorities do not count on the lease's other GPUs either. Otherwise the lease would wait
-// until all budgets happen to be spent at the same time.
+// A lease of several GPUs needs all of them at the same time. While the budget of one of these GPUs
+// is spent, priorities do not count on the lease's other GPUs either. Otherwise the lease would
+// wait until all budgets happen to be spent at the same time.
 void update_spent_budgets(TurnTable& table) {
   for (GpuState& gpu : table.gpus) gpu.spent = gpu.budget.spent();
   for (bool changed = true; changed;) {
@@ -274,7 +274,8 @@ void finish_entering(TurnTable& table, LeaseState& lease) {
   table.changed = true;
 }
 
-// Opens the gates also of tenants that came while the lease was holding.
+// Opens the gates of all tenants that have all their memory on the lease's GPUs, even of tenants
+// that came while the lease was holding.
 void open_resident(TurnTable& table, LeaseState& lease) {
   for (TenantId id : lease.tenants) {
     const TenantState& tenant = table.tenants.at(id);

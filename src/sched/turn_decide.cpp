@@ -118,7 +118,8 @@ Duration quantum(const TurnTable& table, const LeaseState& lease) {
 
 // A holder of higher priority takes the turn back at once, so giving the turn away costs moving
 // there and back. Any other holder gets the turn back only when it is due, and loses the rest of
-// the current turn. The price is the part of the switch that this rest would have paid for.
+// the current turn. The price is the part of the cost of the switch that falls to this rest, if
+// that cost is spread evenly over the turn and the switch.
 Duration idle_before_release(const TurnTable& table, const LeaseState& holder,
                              const LeaseState& to) {
   const Duration cost = turn_cost(table, holder);

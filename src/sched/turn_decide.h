@@ -35,8 +35,8 @@ Wait hindrance(const TurnTable& table, const LeaseState& lease);
 bool waits_for_memory(const TurnTable& table, const LeaseState& lease);
 bool waits_for(const TurnTable& table, const LeaseState& other, const LeaseState& holder);
 bool somebody_waits_for(const TurnTable& table, const LeaseState& holder);
-// Of the tenants of other leases that do not answer, the tenant with the most memory on this
-// lease's GPUs. 0: none.
+// The tenant with the most memory on this lease's GPUs, among the tenants of other leases that do
+// not answer. 0: none.
 TenantId has_most_of(const TurnTable& table, const LeaseState& lease);
 // When the scheduler will end the lease of a tenant that does not answer, to free memory that this
 // lease needs. Nothing: there is no such tenant, or no bound.

@@ -44,7 +44,7 @@ class Rings {
   // Adds a sample of one second. Times may come in any order.
   void add(WallTime now, std::vector<Entry> entries);
   // Takes over the stored rows; entries already in memory take precedence. Rows later than `now`
-  // are discarded, also on the disk. Entries in memory that are not stored count as changed.
+  // are discarded, on the disk, too. Entries in memory that are not stored count as changed.
   void restore(std::vector<SeriesRow> rows, WallTime now);
   // The rows that have changed since the last call; a row without data is to be deleted. If storing
   // them fails, call put_back().

@@ -69,8 +69,8 @@ Result<void> make_file(const std::string& path) {
   return {};
 }
 
-// quick_check reads all pages: some thousand rows of leases, or, on a worker, some ten megabytes of
-// figures over time.
+// quick_check reads all pages: those of a few thousand rows in the leases' database, or, on a
+// worker, tens of megabytes of figures over time.
 Result<void> check_integrity(Database& database) {
   GPUROTA_ASSIGN_OR_RETURN(auto statement, database.prepare("PRAGMA quick_check(1)"));
   GPUROTA_ASSIGN_OR_RETURN(const bool row, statement.step());

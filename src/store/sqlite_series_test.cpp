@@ -71,8 +71,8 @@ TEST_F(SqliteSeriesTest, RenamesAnotherDatabaseOfTheSameVersion) {
   EXPECT_THAT(trouble, HasSubstr("was damaged"));
 }
 
-// The message of the leases' database about damage would tell an administrator to move that
-// database away.
+// The damage must not be reported with the message for the leases' database, which would tell an
+// administrator to move that database away.
 TEST_F(SqliteSeriesTest, DamageOfAnOpenFileIsReportedForThatFileOnly) {
   std::vector<SeriesRow> rows;  // more than is kept in memory
   for (int i = 0; i < 2000; ++i) rows.push_back(row(0, i, i, std::string(4000, 'a')));

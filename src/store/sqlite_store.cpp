@@ -64,8 +64,8 @@ bool SqliteStore::needs_settling() const {
   return !state_dir_.empty() && database_.changes() != settled_changes_;
 }
 
-// First the count goes into the new log and onto the disk, then into the mark: whatever happens in
-// between, the database knows as much as the mark.
+// The count goes into the new log and onto the disk first, and only then into the mark: whatever
+// happens in between, the database's count is at least that of the mark.
 Result<void> SqliteStore::settle() {
   if (!needs_settling()) return {};
   GPUROTA_TRY(log_.end_marks());

@@ -41,8 +41,8 @@ class SqliteStore final : public ports::Store, public ports::History, public por
   static Result<std::unique_ptr<SqliteStore>> open_in_memory();
 
   // A change that has returned success is in the database, and a kill -9 does not lose it; sync()
-  // waits until a loss of power does not lose it either. sync() may be called on another thread
-  // than the other functions, by one thread at a time. After a failure only settle() helps.
+  // waits until a loss of power does not lose it either. sync() may be called on a different thread
+  // from the other functions, by one thread at a time. After a failure only settle() helps.
   Result<void> sync() { return log_.sync(); }
   // Brings what was written since the last call into the database file. Call now and then (each
   // minute): losing the log then loses only what was written since, and the loss is noticed. Does

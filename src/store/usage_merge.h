@@ -14,8 +14,8 @@
 namespace gpurota::store {
 
 // `rows`: all rows of ended leases, in the order of lease numbers and GPUs. A merged row has the
-// number and GPU of one of the rows it is made of. `apart` has sorted lease numbers: leases up to
-// and including such a number are not merged with later leases.
+// number and GPU of one of the rows it is made of. `apart`: lease numbers, in ascending order;
+// leases up to and including such a number are not merged with later leases.
 std::vector<ports::StoredUsage> merge_usage(const std::vector<ports::StoredUsage>& rows,
                                             WallTime::duration span,
                                             const std::vector<LeaseId>& apart);

@@ -68,8 +68,8 @@ void CommandLines::forget_unwanted() {
   workers_.tidy();
 }
 
-// Of the user with the most entries, removes the entry that was last wanted the longest time ago.
-// Entries that are being read stay.
+// Removes the least recently wanted entry of the user with the most entries. Entries that are being
+// read stay.
 bool CommandLines::make_room(uid_t uid) {
   const uid_t who = who_makes_room(
       known_, [](const auto& each) { return each.second.uid; }, uid);

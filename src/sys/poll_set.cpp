@@ -11,7 +11,7 @@
 namespace gpurota::sys {
 namespace {
 
-// A batch takes some hundred microseconds; the loop's other sources wait that long.
+// A batch takes a few hundred microseconds; the loop's other sources wait that long.
 constexpr int kBatch = 32;
 
 }  // namespace

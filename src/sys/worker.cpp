@@ -40,7 +40,7 @@ struct Worker::Shared {
   std::condition_variable changed;
   std::deque<std::function<Completion()>> jobs;  // guarded by mutex, as are the members below
   bool ended = false;
-  std::optional<Clock::time_point> ending;  // since when the worker is ending
+  std::optional<Clock::time_point> ending;  // since when the worker has been ending
   std::thread thread;                       // used by the loop's thread only
 };
 

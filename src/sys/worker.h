@@ -77,7 +77,7 @@ class Worker {
     return true;
   }
   bool has_thread() const;
-  // The number of submitted jobs whose completions have not run. A job that stays in it hangs.
+  // The number of submitted jobs whose completions have not run. A job that hangs stays counted.
   std::size_t unfinished() const { return *unfinished_; }
 
  private:

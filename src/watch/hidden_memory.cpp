@@ -150,7 +150,7 @@ Hidden HiddenMemory::judge(Gpu& gpu, const Reading& reading, const HiddenRules& 
   if (leases.moving || leases.changed) {
     // A new figure cannot be trusted now. The last figure is kept, but is at most the memory that
     // no listed process explains. If nothing is moving, memory beyond the highest charges that the
-    // leases may have had is hidden memory in any case, left by an ended lease.
+    // leases may have had is certainly hidden memory, left by an ended lease.
     const Bytes most = *reading.used - sums.listed - normal;
     const Bytes least = leases.moving ? Bytes() : reckoned;
     gpu.bytes = std::max(least, std::min(gpu.bytes, most));

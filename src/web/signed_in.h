@@ -52,7 +52,8 @@ class SignedIn {
   // For pages that only signed-in users see (PageLevel::kSignedIn): like refuse(), for a GET.
   // nullopt: call admit().
   std::optional<HttpResponse> refuse_reader(const HttpRequest& request);
-  // nullopt: the daemon accepts the session. Waits for the daemon, on another thread than act().
+  // nullopt: the daemon accepts the session. Waits for the daemon; called on a different thread
+  // from act().
   std::optional<HttpResponse> admit(const HttpRequest& request);
 
  private:

@@ -161,7 +161,7 @@ DRIVER_FUNCTIONS(DRIVER_DECLARE)
 
 // libcuda.so.1; null if there is none (dlerror() has the reason).
 void* driver_library();
-// A function of libcuda.so.1; nullptr if the library has none of this name.
+// A function of libcuda.so.1; nullptr if the library has no function of this name.
 template <class F>
 F* function(const char* name) {
   return reinterpret_cast<F*>(::dlsym(driver_library(), name));

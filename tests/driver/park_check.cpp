@@ -113,7 +113,7 @@ class Process {
   int pid() const { return pid_; }
   Page& page() const { return *page_; }
   bool is_ready() const { return page_->ready == 1; }
-  // The signal that ended the process within a moment; 0: it lives.
+  // The signal that ended the process within a moment; 0: it is alive.
   int signal_that_ended_it() {
     for (int i = 0; i < 5000 && is_alive(); ++i) pause_ms(1);
     return is_alive() ? 0 : WTERMSIG(status_);

@@ -1,7 +1,9 @@
 #!/usr/bin/env bats
 # `gpurota filler`: programs that use idle GPUs.
 
-# shellcheck disable=SC2094,SC2154 # a word of the command, and a file; machine is of filler_helpers
+# SC2094: `info` is an argument of the program and the name of a file. SC2154: filler_helpers sets
+# `machine`.
+# shellcheck disable=SC2094,SC2154
 load helpers
 load filler_helpers
 

@@ -60,7 +60,7 @@ server = [p for p in processes if "serve" in p["command"]]
 assert server[0]["bursts"] > 0 and server[0]["held_seconds"] == 0, processes'
 }
 
-# server_had_bursts COUNT: at least so many.
+# server_had_bursts COUNT: at least that many.
 server_had_bursts() {
   gpurota ps --json | python3 -c '
 import json, sys

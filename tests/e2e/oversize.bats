@@ -20,8 +20,8 @@ configure() {
 }
 
 @test "a program has one and a half times the GPU, in turns with another, and reads what it wrote" {
-  # Patience for a machine that clears only half a GiB of pages a second: all memory is written
-  # while turns are taken.
+  # All memory is written while turns are taken, so wait long enough even for a machine that zeroes
+  # only half a GiB of pages a second.
   # shellcheck disable=SC2034 # wait_until reads it
   PATIENCE=240
   configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'

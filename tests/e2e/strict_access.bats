@@ -68,7 +68,7 @@ all+='other: nvidia0 nvidia1 nvidiactl'
   strict
   start_daemon
   [ "$(who)" = "$closed" ]
-  # The command can open the file from its start.
+  # The command can open the file as soon as the command starts.
   as_nobody gpurota run --gpu-ids 1 -- sh \
     -c 'exec 3<>machine/dev/nvidia1; ! (exec 3<>machine/dev/nvidia0) 2>/dev/null'
   wait_until is_now "$closed"

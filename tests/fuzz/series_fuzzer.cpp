@@ -20,7 +20,7 @@ void require(bool holds) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view row(reinterpret_cast<const char*>(data), size);
   const std::vector<series::Entry> entries = series::decode(row);
-  // An entry takes at least a byte of its row, so a short row makes no long list.
+  // Each entry takes at least one byte of the row, so a short row cannot decode to a long list.
   require(entries.size() <= size);
   const std::vector<series::Entry> again = series::decode(series::encode(entries));
   require(again == series::decode(series::encode(again)));

@@ -39,7 +39,8 @@ CASES = {
     "numba": ("numba", ""),
 }
 # Memory that the driver takes by itself is charged when a sample sees it (docs/design/memory.md).
-# So a library that loads its code late may be above the limit by this much for one watch period.
+# So a library that loads code only when it is needed may be above the limit by this much for one
+# watch period.
 LATE_MIB = 128
 USABLE = 0.95
 

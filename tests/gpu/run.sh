@@ -235,7 +235,8 @@ capture_habits() {
 linked_libraries() {
   "$here/linked_libraries.sh" "$dist/bin/gpurota" "$results"
 }
-# PyTorch computes the same with each of its three allocators: bare, in a slice and in turns.
+# With each of its three allocators, PyTorch computes the same results bare, in a slice and in
+# turns.
 torch_habits() {
   python3 "$here/torch_habits.py" "$dist/bin/gpurota" --results "$results"
 }
@@ -280,7 +281,7 @@ check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
 done
-# Measures the effects of calls on captures. On another driver than the stored one, the .out file
+# Measures the effects of calls on captures. With a driver other than the stored one, the .out file
 # lists the cells that differ.
 check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
 # A PyTorch program that adopts a lease is held to the limit of that lease. A command that a program

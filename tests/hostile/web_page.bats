@@ -25,7 +25,7 @@ started_again() { [ "$(started)" -gt "$1" ]; }
     gpurota-web --listen 127.0.0.1:0
   wait_until says unit '^[0-9]'
   PORT=$(head -n 1 unit)
-  # If --listen names an address that differs from the socket unit's, --listen takes effect, and a
+  # If --listen names a different address from that of the socket unit, --listen takes effect, and a
   # message says so.
   wait_until says unit "gpurota-web.socket listens on 127.0.0.1:$PORT, and --listen says"
   kill_background

@@ -134,8 +134,8 @@ TEST_F(LimitsTest, OrphanedChildStaysInTheLease) {
   command->write_line("orphan");
   const pid_t orphan = std::stoi(command->read_line());
   ASSERT_GT(orphan, 0);
-  // The daemon sees the process below the command, or in the command's cgroup, while the process
-  // still has its parent.
+  // While the process still has its parent, the daemon finds it among the command's descendants, or
+  // in the command's cgroup.
   daemon->probe.set_process(lease.gpus[0].uuid, orphan, gib(3));
   EXPECT_TRUE(eventually([&] { return daemon->granted() == gib(3); }));
   command->write_line("let go");

@@ -1,4 +1,4 @@
-// Shared by the two parts of probe_families. Called on the program's threads.
+// Shared by the two parts of probe_families. charged() is called on the program's own threads.
 #pragma once
 
 #include "tests/driver/api.h"

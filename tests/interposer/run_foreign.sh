@@ -47,7 +47,7 @@ if [ "$(grep -c ': ok$' "$folder/dlsym.out")" != 4 ]; then failed=1; fi
 
 # Skips tests whose subject the emulator changes. The emulator wipes no memory at a fork, makes
 # vfork a fork, has no robust mutexes that survive a kill, and does not take the lock that shows the
-# simulated machine which processes live.
+# simulated machine which processes are alive.
 skipped='-TrapTest.KilledAtAnyInstruction*:*vfork_then_exec*:*raw_clone*'
 skipped+=':NvmlTest.ListsTheProcesses*:NvmlTest.TellsTheTruth*:NvmlTest.WithoutALease*'
 GPUROTA_FOREIGN=$folder "$native/tests/interposer/interposer_program_test" --gtest_brief=1 \

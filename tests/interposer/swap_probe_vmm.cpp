@@ -104,7 +104,7 @@ bool map_again(CUdeviceptr address, std::size_t size, std::size_t* part,
   return OK(result);
 }
 
-// Maps one memory at several addresses, with different access; retains, releases and remaps it.
+// Maps one allocation at several addresses, with different access; retains, releases and remaps it.
 bool use_aliases(CUstream stream, Random& random) {
   const std::size_t size = (1 + random() % 40) * (2 * kMiB);
   std::size_t half = size / 2 / (2 * kMiB) * 2 * kMiB + (size < 4 * kMiB ? size : 0);

@@ -2,12 +2,12 @@
 # Tests gpurota in a real Kubernetes cluster of one node, with a simulated GPU: cluster.sh BIN_DIR
 # BUILD
 #
-# Runs as root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler,
-# kube-controller-manager and kubelet of one version, 1.20 or newer. BIN_DIR may also have etcd,
-# containerd, runc, ctr and kubectl; if not, those on the PATH are used. build_cluster.sh builds
-# 1.20 from Debian 12's source package. Claims (dynamic resources) are only tested with 1.34 or
-# newer, and containerd 1.7 or newer. The test runs in namespaces of its own, as kubelet.sh does.
-# real_cluster.py lists the tests.
+# Needs root. Runs only when it is called by name; CI does not run it. BIN_DIR has kube-apiserver,
+# kube-scheduler, kube-controller-manager and kubelet of one version, 1.20 or newer. BIN_DIR may
+# also have etcd, containerd, runc, ctr and kubectl; if not, those on the PATH are used.
+# build_cluster.sh builds 1.20 from Debian 12's source package. Claims (dynamic resources) are only
+# tested with 1.34 or newer, and containerd 1.7 or newer. The test runs in namespaces of its own, as
+# kubelet.sh does. real_cluster.py lists the tests.
 set -euo pipefail
 [ $# = 2 ] || { echo "usage: cluster.sh BIN_DIR BUILD"; exit 77; }
 here=$(dirname "$(realpath "$0")") programs=$(realpath -m "$1") build=$(realpath "$2")

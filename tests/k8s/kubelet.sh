@@ -2,10 +2,10 @@
 # Tests gpurota-device-plugin with a real kubelet (1.20, of Debian 12's source package), containerd
 # and runc: kubelet.sh BUILD [ROUNDS [SEED]]
 #
-# Runs as root, by name only (not in CI). The script builds kubelet first if GPUROTA_KUBELET
-# (/var/tmp/gpurota-kubelet) does not have one. All of it runs in namespaces of its own: a network
-# with only a loopback, mounts and processes. The namespaces and their control groups are removed at
-# the end. real_kubelet.py lists the tests, and prints its seed.
+# Needs root. Runs only when it is called by name; CI does not run it. The script builds kubelet
+# first if GPUROTA_KUBELET (/var/tmp/gpurota-kubelet) does not have one. All of it runs in
+# namespaces of its own: a network with only a loopback, mounts and processes. The namespaces and
+# their control groups are removed at the end. real_kubelet.py lists the tests, and prints its seed.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")") build=$(realpath "$1")
 rounds=${2:-50} seed=${3:-$RANDOM}

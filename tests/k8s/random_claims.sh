@@ -2,11 +2,11 @@
 # Tests random claims of all classes, placed by Kubernetes' own scheduler, on a simulated node of 8
 # GPUs: random_claims.sh BIN_DIR BUILD [COUNT [SEED]]
 #
-# Runs as root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler,
-# kube-controller-manager and kubectl of one version, 1.34 or newer. BIN_DIR may also have etcd; if
-# not, the etcd on the PATH is used. The test runs in namespaces of its own, as cluster.sh does.
-# There is no kubelet: the test tells gpurota-dra and the API server what kubelet would tell them,
-# so that 500 pods need no containers. real_claims.py lists the checks.
+# Needs root. Runs only when it is called by name; CI does not run it. BIN_DIR has kube-apiserver,
+# kube-scheduler, kube-controller-manager and kubectl of one version, 1.34 or newer. BIN_DIR may
+# also have etcd; if not, the etcd on the PATH is used. The test runs in namespaces of its own, as
+# cluster.sh does. There is no kubelet: the test tells gpurota-dra and the API server what kubelet
+# would tell them, so that 500 pods need no containers. real_claims.py lists the checks.
 set -euo pipefail
 if [ $# -lt 2 ]; then
   echo "usage: random_claims.sh BIN_DIR BUILD [COUNT [SEED]]"

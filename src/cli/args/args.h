@@ -244,7 +244,8 @@ struct Arguments {
   bool quiet = false;
   std::optional<std::string> color;  // auto, always or never
   Command command;
-  std::string defaults;  // "--memory 8G": the user's own defaults that were not typed; empty: none
+  // "--memory 8G": the options that the user's own defaults added to the typed ones; empty: none.
+  std::string defaults;
 };
 
 struct UsageError {

@@ -49,7 +49,7 @@ Result<std::optional<std::chrono::seconds>> time_of(const char* option,
                                                     const std::optional<std::string>& text);
 // "10m", "10m:USR1"; "0": no warning.
 Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text);
-// The parts between commas, also of repeated options; a part may be empty.
+// The parts between commas, including those of repeated options; a part may be empty.
 Words split_commas(const Words& given);
 // "0,1": no part may be empty.
 Result<Words> split_ids(const Words& given);

@@ -7,7 +7,7 @@
 namespace gpurota::cli {
 namespace {
 
-// The most bookings that the daemon makes at once.
+// The most bookings that the daemon makes in one call.
 constexpr int kMostWeeks = 60;
 
 // Reads the options of a booking. The command does not wait for a booking, so options about waiting

@@ -118,7 +118,7 @@ bool has_points(const proto::History::Reply& reply) {
 
 std::string no_points_line(const proto::History::Reply& reply) {
   std::string line = "nothing was sampled " + from_to(reply);
-  // A long step does not include the newest figures yet.
+  // With longer steps, the newest figures are not in the reply until their step is over.
   if (reply.until - reply.since > kEachSecond) {
     line += fmt::format(" in a whole step of {}, see --since 15m", step_text(reply.step_seconds));
   }

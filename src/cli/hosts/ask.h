@@ -1,5 +1,5 @@
-// Asks many machines the same question at once, each through an ssh process. Starts the processes
-// and waits for all of them; one thread.
+// Asks many machines the same question in parallel, each through an ssh process. Starts the
+// processes and waits for all of them; one thread.
 #pragma once
 
 #include "base/result.h"

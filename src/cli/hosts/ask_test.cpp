@@ -1,5 +1,5 @@
-// Many machines are asked at once; one that hangs, refuses or sends without end harms no other. A
-// script replaces ssh.
+// Many machines are asked in parallel; one that hangs, refuses or sends without end harms no other.
+// A script replaces ssh.
 #include "cli/hosts/ask.h"
 
 #include <fmt/format.h>

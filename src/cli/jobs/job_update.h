@@ -1,5 +1,6 @@
-// The call of `gpurota job update` that changes options of `gpurota run`: all options for the job's
-// next start, and the values that can change its present lease. Pure; see job.cpp.
+// Makes the call for a `gpurota job update` that changes options of `gpurota run`. The call has all
+// options for the job's next start, and those of the changed values that can also change its
+// present lease. Pure; see job.cpp.
 #pragma once
 
 #include "base/result.h"

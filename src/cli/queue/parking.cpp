@@ -58,7 +58,7 @@ class ReturnWaiter {
   }
 
  private:
-  // The exit status; nothing: the lease is still on its way.
+  // The exit status; nothing: the lease is still being parked or brought back.
   std::optional<int> status_of(const proto::Lease& lease) {
     if (!lease.parked) return done(context_, id_ + " is back on its GPU");
     if (*lease.parked == proto::ParkState::kParked) {

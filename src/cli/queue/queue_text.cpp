@@ -118,7 +118,7 @@ std::string compute_line(const proto::Lease& lease) {
       *lease.compute_percent, label_of(lease.gpus.front()));
 }
 
-// Says for whom the programs of a lease hold back their work, and for how long they did.
+// Says for whom the programs of a lease hold back their work, and for how long they have done so.
 std::string latency_lines(const proto::Lease& lease) {
   std::string text;
   if (lease.latency == proto::LatencyClass::kInteractive) {

@@ -1,6 +1,6 @@
 // Signals of `gpurota run`: read from a descriptor while the command runs, because what to do with
-// a signal depends on who sent it. Changes the signal mask of the process, and SIGCHLD if it was
-// ignored: else the command's end would not be reported.
+// a signal depends on who sent it. Changes the signal mask of the process, and sets SIGCHLD to its
+// default action: if it stayed ignored, the end of the command would not be reported.
 #pragma once
 
 #include "base/fd.h"

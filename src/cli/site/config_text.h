@@ -29,7 +29,7 @@ std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed,
 // The settings that differ from their defaults.
 std::vector<proto::ConfigSetting> changed_settings(const proto::ShowConfig::Reply& reply);
 
-// The changes that a reload of `loaded` would make. Settings that the reply hides are left out.
+// The changes that a reload with `config` would make. Settings that the reply hides are left out.
 std::vector<config::Change> changes_of(const proto::ShowConfig::Reply& reply,
                                        const config::Config& config);
 

@@ -34,7 +34,8 @@ namespace {
 using proto::Check;
 using proto::CheckStatus;
 
-// The longest search for stale programs: enough for those of this user, or for root all programs.
+// How long the search for stale programs may take: enough to check all programs of this user or,
+// for root, all programs of the machine.
 constexpr std::chrono::milliseconds kStalePatience{2000};
 
 Check check_daemon(const client::Location& location, const Result<proto::GetInfo::Reply>& info) {

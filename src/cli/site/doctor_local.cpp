@@ -188,7 +188,7 @@ std::optional<std::vector<pid_t>> read_stale_programs(std::chrono::milliseconds 
 std::optional<Check> check_stale_programs(const std::optional<std::vector<pid_t>>& programs) {
   if (!programs) {
     return Check{"library in use", CheckStatus::kWarning,
-                 "programs cannot be looked at: one of them makes whoever reads it wait",
+                 "cannot check programs: reading /proc/PID/maps of one of them does not end",
                  "ps -eo pid,stat,args | grep ' D'"};
   }
   if (programs->empty()) return std::nullopt;

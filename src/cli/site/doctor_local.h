@@ -44,8 +44,8 @@ proto::Check check_locked_memory(std::optional<Bytes> limit, bool has_rdma);
 // In /proc/PID/maps: the mapped libgpurota.so that is no longer the file at its path.
 std::optional<std::string> parse_stale_library(std::string_view maps);
 
-// Programs with such a library. Nothing: not known within `patience`, because a process can make
-// its reader wait.
+// The programs that still map such a library. Nothing: not known within `patience`, because reading
+// /proc/PID/maps of some process can block, or no thread could be started.
 std::optional<std::vector<pid_t>> read_stale_programs(std::chrono::milliseconds patience);
 std::optional<proto::Check> check_stale_programs(const std::optional<std::vector<pid_t>>& programs);
 

@@ -1,5 +1,5 @@
-// All lines of `gpurota top`, regardless of the room: GPUs with their leases and processes, and
-// below them the queue, arrays and fillers. Pure.
+// All lines of `gpurota top`, whether or not the screen has room for them: GPUs with their leases
+// and processes, and below them the queue, arrays and fillers. Pure.
 //
 // The text about a lease is the same as in `gpurota status` (cli/status/status_rows.h).
 #pragma once

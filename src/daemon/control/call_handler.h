@@ -70,8 +70,9 @@ struct Outcome {
   std::shared_ptr<LongAnswer> long_answer{};
   // Instead of `answer`: a text that many callers share.
   std::shared_ptr<const std::string> shared{};
-  // Instead of `answer`: makes the answer on a worker thread, as it may wait for a disk or takes
-  // long to encode. Must not use data of the state thread. Only for calls that change nothing.
+  // Instead of `answer`: called on a worker thread to make the answer, which may have to wait for a
+  // disk or take long to encode. Must not use data of the state thread. Only for calls that change
+  // nothing.
   std::function<std::string()> on_worker{};
   // Instead of `answer`: the call is repeated after the next event of this kind.
   std::optional<CallEvent> again_after{};

@@ -19,7 +19,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// Events in one answer: some ten kilobytes.
+// Events in one answer: tens of kilobytes.
 constexpr std::size_t kBatch = 100;
 constexpr std::size_t kBytesInAPiece = std::size_t{32} << 10;
 // The most events that a caller without `more` gets.

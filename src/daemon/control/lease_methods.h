@@ -59,7 +59,8 @@ class LeaseMethods final {
 
   const CallContext& parts_;
   EndedLeases ended_;
-  // The calls that began, or joined, what is under way for a lease.
+  // The calls that began or joined the parking or unparking of a lease: the lease, and the pid and
+  // start of the calling process.
   std::set<std::tuple<LeaseId, pid_t, std::uint64_t>> park_calls_;
 };
 

@@ -21,7 +21,7 @@ class SharedAnswers final {
  public:
   using Text = std::shared_ptr<const std::string>;
   enum class About { kStatus, kProcesses };
-  // Texts that are kept at a time; each may have some hundred kilobytes.
+  // Texts that are kept at a time; each may have a few hundred kilobytes.
   static constexpr std::size_t kMost = 64;
 
   void changed() { ++version_; }

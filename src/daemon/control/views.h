@@ -59,7 +59,8 @@ class Views {
     return viewer == owner || is_administrator(viewer) ||
            parts_.config.privacy == config::Privacy::kOpen;
   }
-  // The user whose views this viewer gets. Empty: the viewer sees everything.
+  // The viewer, unless the viewer sees everything. Empty: the viewer sees everything, so all such
+  // viewers can share one view.
   std::optional<uid_t> like(uid_t viewer) const {
     return sees_all(viewer, std::nullopt) ? std::nullopt : std::optional(viewer);
   }

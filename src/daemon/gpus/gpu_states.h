@@ -37,8 +37,7 @@ class GpuStates {
   Result<void> set(const ports::StoredGpuState& state);
   // The memory that a context takes on the GPU with this driver. Stored, if it is new.
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
-  // For how long plans have kept the GPU from requests that could start on it. Stored, if it is
-  // new.
+  // How long plans have kept the GPU from requests that could start on it. Stored, if it is new.
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
   // Since when the watch has seen each thing that it sees on the GPU now. Stored.
   void set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages);

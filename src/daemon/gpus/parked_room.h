@@ -1,4 +1,4 @@
-// Which leases have room on a GPU while they are parked (docs/design/park.md). Pure.
+// Which leases still take up room on a GPU while they are parked (docs/design/park.md). Pure.
 #pragma once
 
 #include "core/gpu.h"

@@ -15,8 +15,9 @@
 
 namespace gpurota::daemon {
 
-// One line for each event: its fields in order, as strings with their lengths. Bytes from outside
-// stay as they are.
+// One line for each event: its fields in order, as strings with their lengths. Text that came from
+// outside the daemon is written unchanged, whatever bytes it has, because its length says where it
+// ends.
 std::string encode_event(const ports::StoredEvent& event);
 // Decodes the complete events. The last event may have been cut off: an incomplete rest is left in
 // `text`.

@@ -1,5 +1,5 @@
 // The store on a disk that blocks until the test lets it continue: fsync and fdatasync are replaced
-// here, also for SQLite.
+// here, for SQLite, too.
 #include "daemon/history/steady_store.h"
 
 #include "base/log.h"

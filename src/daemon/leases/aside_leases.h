@@ -50,7 +50,7 @@ class AsideLeases {
   Parts parts_;
   std::set<LeaseId> leases_;
   std::set<LeaseId> causes_;                 // leases of bookings, as of the last update
-  std::map<LeaseId, TimePoint> idle_since_;  // since when each of causes_ is not in use
+  std::map<LeaseId, TimePoint> idle_since_;  // of unused leases in causes_: since when
 };
 
 }  // namespace gpurota::daemon

@@ -21,7 +21,7 @@ namespace gpurota::daemon {
 
 struct LeaseHooks;
 
-// The most commands at once under one reservation.
+// The most commands at a time under one reservation.
 constexpr std::size_t kMaxCommandsPerLease = 256;
 
 struct CommandStart {
@@ -52,7 +52,7 @@ class LeaseCommands {
   // Sends SIGTERM, and SIGKILL after the grace. Does nothing for a command that is ending already.
   void stop(LeaseId lease, pid_t pid, const std::string& why);
   // Takes up the commands that the last daemon left under this lease. The lease need not be in the
-  // table yet. An error where it is not known which processes live.
+  // table yet. An error if it is not known which processes are alive.
   Result<void> restore(LeaseEntry& entry, const ports::StoredLease& stored);
 
  private:

@@ -113,8 +113,8 @@ struct AcquireRequest {
   std::optional<std::chrono::milliseconds> quantum{};  // as in Lease
   LatencyClass latency = LatencyClass::kNormal;
   EndWarning warning{};
-  // Of a job that left for a booking: since when the job has waited. The request gets its old place
-  // in the queue by this time.
+  // Since when a job that left for a booking has been waiting. The request gets its old place in
+  // the queue by this time.
   std::optional<WallTime> waits_since{};
 };
 

@@ -119,8 +119,8 @@ Result<void> LeaseManager::restore() {
   return {};
 }
 
-// Fails if it is not known which processes of the lease live, so that none is taken for dead by
-// mistake.
+// Fails if it is not known which processes of the lease are alive, so that none is taken for dead
+// by mistake.
 Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
                                        const std::string& boot_id) {
   LeaseEntry entry(parts_.processes);

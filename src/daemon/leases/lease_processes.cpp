@@ -90,8 +90,8 @@ void LeaseProcesses::see_members() {
   }
 }
 
-// A parent that still lives after all processes were read had its pid all the time, so the children
-// found by that pid are its own.
+// A parent that is still alive after all processes were read had its pid all the time, so the
+// children found by that pid are its own.
 void LeaseProcesses::see_descendants() {
   std::unordered_multimap<pid_t, ports::ProcessId> children;
   const auto all = processes_.read_all();

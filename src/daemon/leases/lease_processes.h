@@ -20,12 +20,12 @@ class LeaseProcesses {
  public:
   explicit LeaseProcesses(ports::Processes& processes) : processes_(processes) {}
 
-  // `root` is the command's first process, if it lives. `cgroup` is empty where there is none;
+  // `root` is the command's first process, if it is alive. `cgroup` is empty where there is none;
   // `reaper` is then the subreaper whose children all belong to the lease, if there is one.
   void set_root(const std::optional<ports::ProcessId>& root, std::string cgroup,
                 const std::optional<ports::ProcessId>& reaper);
   // Adds a process that says it is in the lease and has been believed (a tenant). An error if the
-  // process lives and cannot be held.
+  // process is alive and cannot be held.
   Result<void> add(const ports::ProcessId& process);
 
   const std::string& cgroup() const { return cgroup_; }
@@ -46,13 +46,13 @@ class LeaseProcesses {
   // Finds the processes again. Call now and then while there is no cgroup, so that no process
   // leaves unseen.
   void refresh();
-  // The processes that live now and could be read.
+  // The processes that are alive now and could be read.
   std::vector<pid_t> list();
-  // How many processes still live, without those of a container engine: an engine ends by itself
-  // after its container.
+  // How many processes are still alive, without those of a container engine: an engine ends by
+  // itself after its container.
   int count_left();
-  // Finds the processes again. Also false if a process cannot be read, because that process may
-  // live.
+  // Finds the processes again. Also false if a process cannot be read, because that process may be
+  // alive.
   bool all_ended();
   // Sends SIGTERM, and SIGCONT so that stopped processes handle it too. The holder's processes are
   // spared.
@@ -61,7 +61,7 @@ class LeaseProcesses {
   // number.
   int warn(int signal);
   void kill();
-  // Whether the last kill() has reached all processes that live. Processes that it has reached
+  // Whether the last kill() has reached all processes that are alive. Processes that it has reached
   // execute no more of their programs, however long the kernel keeps them. False if a process could
   // not be read since.
   bool all_killed() const { return killed_ && !missed_; }

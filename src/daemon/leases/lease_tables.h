@@ -40,13 +40,15 @@ struct BookingEntry {
   AcquireRequest asked;  // a reservation; `lasts` is its length
   WallTime made;
   WallTime begins;
-  std::vector<GpuUuid> kept;        // GPUs that are kept for it
-  WallTime placed{};                // when the kept GPUs were chosen
-  bool on_time = false;             // leases without a stated end leave when it begins
-  bool used = false;                // its owner uses it, so leases without a stated end leave
-  bool waits_for_use = false;       // it is due, with only leases without a stated end in its way
-  TimePoint used_at{};              // when the owner began to use it
-  std::string waits_for{};          // what it waits for since `used_at`, besides leases that leave
+  std::vector<GpuUuid> kept;   // GPUs that are kept for it
+  WallTime placed{};           // when the kept GPUs were chosen
+  bool on_time = false;        // leases without a stated end leave when it begins
+  bool used = false;           // its owner uses it, so leases without a stated end leave
+  bool waits_for_use = false;  // it is due, with only leases without a stated end in its way
+  TimePoint used_at{};         // when the owner began to use it
+  // The reason why it has not begun since `used_at`, besides leases that are leaving; empty: no
+  // other reason.
+  std::string waits_for{};
   std::optional<Reason> trouble{};  // why it has not begun, though its time has come
   bool warned = false;              // its user has been told that it begins soon
   // Leases that are moved to host memory for it, and since when each is being moved.
@@ -73,7 +75,7 @@ struct LeaseTables {
   // Changed by PastBookings: the bookings that have begun.
   std::map<RequestId, ports::StoredPastBooking> past_bookings;
 
-  // Null: there is none of this number.
+  // Null: no lease has this number.
   LeaseEntry* find(LeaseId id) {
     const auto it = leases.find(id);
     return it == leases.end() ? nullptr : &it->second;

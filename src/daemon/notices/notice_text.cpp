@@ -51,7 +51,7 @@ std::string in_words(std::chrono::milliseconds left) {
   return lease::duration_text(seconds);
 }
 
-// The differences of a lease after a change: the new facts, and the names of the changed things.
+// The effects of a change on a lease: the new facts, and the names of what changed.
 struct Difference {
   std::vector<std::string> facts, things;
   void add(std::string fact, std::string thing) {

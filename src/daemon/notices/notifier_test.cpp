@@ -1,4 +1,4 @@
-// Which notices are sent by which channel, how many at once, and how failures are logged.
+// Which notices are sent by which channel, how many at a time, and how failures are logged.
 #include "daemon/notices/notifier.h"
 
 #include "base/log.h"

@@ -36,7 +36,7 @@ class LatencyPages {
   void on_marked(const Tenant& tenant, const gpurota_msg_marked& message);
   // The interactive leases for which processes of this lease hold back work.
   std::set<LeaseId> held_back_for(LeaseId lease) const;
-  // For how long they have held back work, by the report of the process with the most. Processes
+  // The longest time for which one of them has held back work, as that process reports. Processes
   // that have ended do not count.
   std::chrono::microseconds held(LeaseId lease) const;
 

@@ -12,8 +12,8 @@ constexpr std::size_t kAgreeingSamples = 4;
 // not taken for memory that did not move.
 constexpr Bytes kUnreported = mib(256);
 constexpr Duration kDoubtLasts = std::chrono::hours(1);
-// The most users that are doubted at once. With more of them, the users that were doubted first are
-// believed again.
+// The most users that are doubted at a time. With more of them, the users that were doubted first
+// are believed again.
 constexpr std::size_t kMostDoubted = 4096;
 
 // Whether a difference of `apart` contradicts a report of `said`, which is the case if `apart` is

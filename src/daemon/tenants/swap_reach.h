@@ -22,8 +22,8 @@ class SwapReach {
   // All must outlive the SwapReach.
   SwapReach(Parts parts, SwapTenantMap& tenants) : parts_(parts), tenants_(tenants) {}
 
-  // Stores since when the tenant owes an answer, and schedules checks of it. Call after each order
-  // and each message.
+  // Stores since when the tenant has owed an answer, and schedules checks of it. Call after each
+  // order and each message.
   void expect(SwapTenant& tenant);
 
  private:

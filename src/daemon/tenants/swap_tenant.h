@@ -68,7 +68,8 @@ struct SwapTenant {
   std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // delayed GROWs above a soft limit
   std::deque<std::vector<std::byte>> outbox;  // messages for which the socket was full
   std::uint32_t gate_sent = 0, gate_seen = 0;
-  std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
+  // Since when an order has been open without a sign of life from the tenant.
+  std::optional<TimePoint> asked;
   std::optional<gpurota_msg_swap_terms> terms;
   Bytes may_move;     // memory that is likely to move before long; terms depend on it
   Bytes pinned;       // host memory, as its library reports; for display only
@@ -77,8 +78,8 @@ struct SwapTenant {
   bool stopped = false;
   bool rdma = false;                // did not carry out the last order, as an RDMA device is open
   bool stuck = false;               // has moved nothing of an order for too long
-  std::optional<TimePoint> moving;  // an order is open, without progress since then
-  bool parked = false;              // its lease is, or is on the way there or back
+  std::optional<TimePoint> moving;  // since when an order has been open without progress
+  bool parked = false;              // its lease is parked, or is being parked or brought back
   bool dead = false;
   TimePoint died{};
 

@@ -38,7 +38,7 @@ class TenantTable final : public TenantLeases {
   // The tenant has died, and counts until its memory is back. False: the tenant was dead before.
   bool mark_dead(Tenant& tenant);
 
-  // Null: there is none of this number.
+  // Null: no tenant has this number.
   Tenant* find(TenantId id) const;
   // In the order of their numbers.
   const std::map<TenantId, std::unique_ptr<Tenant>>& all() const { return tenants_; }

@@ -1,5 +1,5 @@
 // Accepts connections of a socket: listens, reads the peer's identity, and lets no user have too
-// many connections or descriptors at once. Both servers of the daemon have an acceptor. State
+// many connections or descriptors at a time. Both servers of the daemon have an acceptor. State
 // thread only.
 //
 // Takes one connection at a time from the kernel. If a user connects faster than others, the user's

@@ -214,7 +214,8 @@ std::string DriverLimits::why_no_kind(LeaseKind kind) const {
   return parts_.processes.cgroups().of(::getpid()).empty() ? "there is no cgroup v2" : "";
 }
 
-// Kubelet makes the group before it has the pod's claims prepared.
+// Kubelet makes the pod's group before it asks gpurota-dra to prepare the pod's claims, so a group
+// that is not found is not merely late.
 std::string DriverLimits::why_no_pod(const LeaseEntry& entry) const {
   return chooser_.pod_group(entry).empty()
              ? "its pod has no control group of cgroup v2 where kubelet makes them"

@@ -42,8 +42,8 @@ class DriverLimits {
   // How long the start of a command waits for its limit, so that the command executes nothing
   // before the limit is set.
   static constexpr Duration kStartPatience = std::chrono::seconds(2);
-  // How long a driver may fail, as while it is loaded again, before leases are ended that must have
-  // its limit.
+  // How long the driver may keep failing, for example while it is being reloaded, before the leases
+  // that must have its limit are ended.
   static constexpr Duration kDriverPatience = 3 * kPeriod;
 
   // All must outlive the DriverLimits.
@@ -89,8 +89,8 @@ class DriverLimits {
   // sentence. Names no group: everybody may see it. Empty: the driver limits the lease, or need
   // not.
   std::string why_not(const LeaseEntry& entry) const;
-  // The control group with a limit of somebody else's that counts for the lease or for a part of
-  // its programs. Empty: none.
+  // The control group whose limit somebody else has set, if that limit counts for the lease or for
+  // a part of its programs. Empty: none.
   std::string others_group(const LeaseEntry& entry) const;
   // Whether the driver has yet to answer about the last change.
   bool is_asking() const { return under_way_ > 0; }
@@ -133,7 +133,7 @@ class DriverLimits {
   GroupChooser chooser_;
   std::map<LeaseId, LimitedGroup> chosen_;
   std::map<LeaseId, TimePoint> starts_;  // until when the start of a command waits for the driver
-  // Since when the driver fails for a lease that must have its limit.
+  // Since when the driver has been failing to limit a lease that must have its limit.
   std::map<LeaseId, TimePoint> failing_since_;
   std::string told_;  // the last trouble that was logged
   std::shared_ptr<LimitSetter> setter_;

@@ -26,9 +26,9 @@ struct LimitPlace {
 };
 
 // The driver's hard limit for a lease with this limit on a GPU of this size: higher by a sixteenth
-// of the limit and at least 512 MiB. The driver also counts memory that it takes late (code,
-// stacks) and that libgpurota cannot refuse. A program that fits without the driver's limit must
-// not fail because of it.
+// of the limit and at least 512 MiB. The driver also counts memory that it allocates only when it
+// is needed (code, stacks), and that libgpurota therefore cannot refuse. A program that fits
+// without the driver's limit must not fail because of it.
 Bytes driver_limit(Bytes limit, Bytes memory);
 
 // A limit that somebody else has set.
@@ -80,7 +80,7 @@ class LimitSetter {
   Result<void> set(const LimitPlace& place, Bytes hard, const GpuInfo& gpu, LimitRound& round);
   void examine(const GpuInfo& gpu, const std::string& own_group, LimitRound& round);
   void skip(const GpuInfo& gpu, const Wanted& wanted, LimitRound& round);
-  // Of somebody else's; empty: none.
+  // The group's hard limit if somebody else has set it; empty: no such limit was found.
   std::optional<Bytes> others_limit(const GpuInfo& gpu, const std::string& group) const;
   // The smallest limit that somebody else has set for a group above `group`.
   std::optional<OthersLimit> above(const GpuInfo& gpu, std::string group) const;

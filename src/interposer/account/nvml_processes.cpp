@@ -9,8 +9,11 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr unsigned kUsual = 64;    // lists up to this length need no mapped memory
-constexpr unsigned kMost = 65536;  // pids of a machine: no list is longer
+constexpr unsigned kUsual = 64;  // lists up to this length need no mapped memory
+// The most entries for which memory is mapped: a longer list fails with NVML_ERROR_MEMORY. A
+// machine may have more pids (pid_max: up to 4194304), but the list has only processes that use
+// the GPU.
+constexpr unsigned kMost = 65536;
 
 bool among(const int32_t* pids, int count, unsigned pid) {
   for (int i = 0; i < count; ++i) {

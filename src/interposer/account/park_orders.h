@@ -19,7 +19,8 @@ struct ParkOrders {
 // Handles a PARK message. False: the connection is to be given up. A message of another type is
 // left alone.
 bool take_park_message(State& s, const void* packet, long size);
-// Sends PARK_READY once it is true. False: the connection is to be given up.
+// Sends PARK_READY if it is due and the process is ready by now; does not wait until the process is
+// ready. False: the connection is to be given up.
 bool report_park_ready(State& s, const Socket& event);
 // How long the helper thread may wait for the next message.
 int64_t park_wait_ms(const State& s, int64_t otherwise);

@@ -23,7 +23,7 @@
 
 namespace gpurota::interposer {
 
-// Driver functions that were handed out without a hook and should have one.
+// Driver functions that lookups returned without a hook, and that should have one.
 struct Unhooked {
   std::atomic<uint64_t> count;
   Mutex mutex;  // guards the names
@@ -117,8 +117,9 @@ CUresult ask_driver(Call call, bool may_answer = true) {
   return result;
 }
 
-// Makes `call()`, after which the process cannot be parked (parking.h); also waits like a call that
-// has no answer, because the driver does not survive being parked during it.
+// Makes `call()`; once it has succeeded, the process cannot be parked (parking.h). While the
+// process is parked, the call waits, as without `may_answer`, because the driver does not survive
+// being parked while such a call is under way.
 template <typename Call>
 CUresult ask_obstacle(uint32_t obstacle, Call call) {
   return ask_driver(

@@ -39,8 +39,9 @@ class Parking {
  public:
   static constexpr uint32_t kMarks = 1024;
 
-  // Around a question. nullptr: answered, the driver must not be asked. `captures`: something
-  // captures, whose answer only the driver knows, so the question waits.
+  // enter() and leave() go around a question. enter() returns nullptr if the question is answered,
+  // and the driver must not be asked. While `captures` is not 0 (something captures), only the
+  // driver knows the answer, so a question that would be answered waits instead.
   ParkMark* enter(bool may_answer, const std::atomic<uint32_t>& captures) {
     ParkMark* mark = t_park_mark;
     if (mark == nullptr || mark->tid.load(std::memory_order_relaxed) == 0) mark = register_thread();

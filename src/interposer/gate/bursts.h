@@ -96,8 +96,8 @@ class Bursts {
     std::atomic<uint64_t> key;
     std::atomic<uint64_t> mark;  // the stream's index, and in the upper half its count
   };
-  // The submission `waiting.submitted` of `waiting.stream` stands for the wait: the
-  // submission ends only when `before` has ended.
+  // `waiting.stream` waits for `before`. The wait counts as submission `waiting.submitted` of that
+  // stream, which ends only when `before` has ended.
   struct Join {
     StreamMark waiting;
     StreamMark before;

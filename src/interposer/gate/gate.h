@@ -92,8 +92,8 @@ class Gate {
     if (state_.load(std::memory_order_relaxed) != 0) tell_closer();
   }
 
-  // Around a callback of the driver's: calls made in the callback pass, and the callback does not
-  // count as inside.
+  // The two functions go around a callback of the driver's: calls made in the callback pass, and
+  // the callback does not count as inside.
   void begin_callback();
   void end_callback();
 

@@ -20,7 +20,7 @@ class GatePass {
   enum class Kind : uint8_t {
     kNormal,     // waits if it has to
     kImpatient,  // is refused if it has to wait
-    kOverlaps,   // as normal; may begin on the GPU before the submission before it has ended
+    kOverlaps,   // as normal; may begin on the GPU while the previous submission still runs
     kEnds,       // as normal; returns when the work of its stream has ended
   };
   GatePass(GateClass what, CUstream stream, bool per_thread, Kind kind = Kind::kNormal);

@@ -46,9 +46,9 @@ class Holds {
     return true;
   }
 
-  // Around a submission that did not pass at once: begin(), then next() until it says kPass, with a
-  // wait after each kWait, then end(). `budget`: the part of the time for which submissions may be
-  // held back, in thousandths.
+  // The calls around a submission that did not pass at once: begin(), then next() until it says
+  // kPass, with a wait after each kWait, then end(). `budget`: the part of the time for which
+  // submissions may be held back, in thousandths.
   void begin(uint32_t budget, int64_t now_us);
   template <typename Word>
   HoldStep next(uint32_t held_for, uint32_t budget, int64_t now_us, Word word) {

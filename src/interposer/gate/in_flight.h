@@ -1,11 +1,10 @@
-// Bounds how much work that has not ended a process has given to each stream, while an interactive
-// lease beside it is active. Work that is in flight cannot be taken back, so the interactive lease
-// waits for it.
+// Limits how much unfinished work a process has in each stream, while an interactive lease beside
+// it is active. Work that is in flight cannot be taken back, so the interactive lease waits for it.
 //
-// An event is put into each stream after every few submissions, and the thread waits for the event
-// before. So two such groups of submissions are in flight (group_length.h). The wait is short if
-// nothing ends: the work in flight may itself wait for something that this thread is about to do.
-// Nothing is added to a stream that captures.
+// An event is put into each stream after every few submissions, and the thread waits for the
+// previous event. So two such groups of submissions are in flight (group_length.h). If the event
+// does not come, the thread gives up soon (kLongestWaitUs): the work in flight may itself wait for
+// something that this thread is about to do. Nothing is added to a stream that captures.
 //
 // Any thread. All-zero memory is a process that was never bounded.
 #pragma once
@@ -29,9 +28,9 @@ class InFlight {
   static constexpr uint32_t kInWindows = 4;
 
   // Before a submission. The stream's context is current. `key`: not 0, identifies the stream in
-  // this process. `overlaps`: an event would keep this submission from beginning before the one
-  // before it has ended, so events come only after kRarely times as many, unless submissions are
-  // long. `times`: 1 or kInWindows. May wait, but not after `until_us` (now_us()).
+  // this process. `overlaps`: an event would keep this submission from beginning while the previous
+  // one still runs, so events come only after kRarely times as many, unless submissions are long.
+  // `times`: 1 or kInWindows. May wait, but not after `until_us` (now_us()).
   void submitting(uint64_t key, CUstream stream, bool per_thread, bool overlaps, uint32_t times,
                   int64_t until_us);
   // The stream is destroyed.

@@ -116,7 +116,7 @@ bool is_blocking(CUstream stream, bool per_thread) {
   return (flags & CU_STREAM_NON_BLOCKING) == 0;
 }
 
-// Of a stream of the current context that does not capture.
+// The traits of a stream of the current context. The stream must not be capturing.
 StreamTraits traits_of(CUstream stream, bool per_thread) {
   return {current_key(), is_blocking(stream, per_thread)};
 }

@@ -25,12 +25,13 @@ struct Latency {
   std::atomic<uint32_t> waiting;  // threads that wait for a window; shown in the page
 };
 
-// Around a submission to the stream. A submission that is recorded into a graph is left alone.
+// The next three functions go around a submission to the stream. A submission that is recorded into
+// a graph is left alone.
 //
 // wait_for_others() holds the submission back for interactive leases, and until the process has a
 // window; then it bounds what is in flight. A thread inside the gate must not call it, because
-// nobody could take the turn away meanwhile. `overlaps`: the submission may begin before the one
-// before it has ended (InFlight).
+// nobody could take the turn away meanwhile. `overlaps`: the submission may begin while the
+// previous one still runs (InFlight).
 void wait_for_others(State& s, CUstream stream, bool per_thread, bool overlaps);
 // Counts the submission. Returns the key of the stream if the submission is part of a burst, else
 // 0: give that to after_submission().

@@ -22,7 +22,7 @@ class Windows {
   bool passes(uint32_t word) const {
     return (word & 1) == 0 || word == passed_.load(std::memory_order_relaxed);
   }
-  // For how many microseconds the submission waits at most for the word to change; 0: the
+  // How long the submission may still wait for the word to change, in microseconds; 0: the
   // submission passes.
   int64_t left(uint32_t word, int64_t now_us);
   // When a submission last had to wait; 0: never.

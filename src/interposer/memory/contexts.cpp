@@ -15,7 +15,9 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint32_t kPrimaryIsThere = 1;  // larger: 1 + the id of a thread that makes or may end it
+// A value of primary_maker. A larger one is 1 + the id of the thread that is making the primary
+// context, or is in a call that may end that context.
+constexpr uint32_t kPrimaryIsThere = 1;
 
 uint32_t own_mark() { return static_cast<uint32_t>(sys_gettid()) + 1; }
 

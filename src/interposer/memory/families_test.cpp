@@ -320,8 +320,8 @@ TEST_F(Families, PendingAllocationOfADestroyedPoolIsCharged) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-// The heap is charged by what NVML shows, but the driver is asked for no more than there is room
-// for.
+// The heap is charged according to what NVML shows, but a limit for which there is no room is
+// refused without asking the driver.
 TEST_F(Families, KernelHeapThatDoesNotFitIsRefused) {
   install(kFn_cuCtxGetLimit, get_limit);
   install(kFn_cuCtxSetLimit, set_limit);

@@ -180,7 +180,8 @@ void export_begins(State& s, uint64_t address, uint64_t key) {
   {
     Lock lock(shared.mutex);
     Export* entry = shared.exported.put(base);
-    if (entry == nullptr || entry->key != 0) return;  // the daemon knows one key for each memory
+    // The daemon knows only one key for each piece of memory.
+    if (entry == nullptr || entry->key != 0) return;
     *entry = {key, bytes, allocation.context, allocation.slot};
     shared.exports.store(static_cast<uint32_t>(shared.exported.size()), std::memory_order_release);
   }

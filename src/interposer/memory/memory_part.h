@@ -17,7 +17,7 @@ namespace gpurota::interposer {
 struct Allocation {
   uint64_t size;
   uint32_t context;  // serial of the context that it ends with; 0: none
-  uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle
+  uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array: the key is its handle
   uint8_t slot;
   bool moves;  // memory of a swap lease that moves (swap/swap_allocate.h)
 };

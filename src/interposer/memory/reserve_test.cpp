@@ -275,7 +275,7 @@ TEST_F(Reserve, MemoryOfPoolsIsRequestedAgainAfterAConcurrentReturn) {
   EXPECT_EQ(grantor.questions, 2);
 }
 
-// Both pools are beyond their reserve at once; the daemon has enough for both.
+// Both pools are beyond their reserve at the same time; the daemon has enough for both.
 TEST_F(Reserve, EachPoolObtainsItsOwnExcess) {
   reset_fake_driver(32 * kMiB);
   use_pool_in_pieces();

@@ -97,7 +97,7 @@ CUresult vmm_imported(State& s, uint64_t handle, uint64_t key) {
   return CUDA_SUCCESS;
 }
 
-// All descriptors of a memory get the same key.
+// All descriptors of one piece of memory get the same key.
 void vmm_exported(State& s, uint64_t handle, int fd) {
   uint64_t key = 0;
   uint64_t size = 0;

@@ -14,9 +14,10 @@ namespace gpurota::interposer {
 void* find_libc_symbol(const char* name);
 
 // Answers a lookup of `name` that another library's IFUNC resolver makes before this library is
-// relocated. `ours`: our exported function of that name; nullptr if there is none, or if `name` is
-// nullptr. If `ours` is nullptr, the lookup must go to the C library's `function` ("dlsym") at
-// `real` (nullptr: not found). Calls no other library, and reads no word that is relocated.
+// relocated. `function`: the name of the C library's lookup function, such as "dlsym". `ours`: our
+// exported function of that name; nullptr if there is none, or if `name` is nullptr. If `ours` is
+// nullptr, the lookup must go to `function`, which is at `real` (nullptr: not found). Calls no
+// other library, and reads no word that is relocated.
 struct EarlyFound {
   void* ours;
   void* real;

@@ -43,10 +43,10 @@ void shut_down(int fd, uint64_t inode);
 // A socket under a second number for the length of one call. Another thread of the program may
 // close our number and reuse it at any time, even between the check and the use. Only we know the
 // second number, and we check that it refers to our socket after we have taken it. One case
-// remains: a thread that closes all numbers, known or not, in that microsecond, while another
-// thread has kLowestHeld files open and opens one more. release() notices that case afterwards.
-// Must not be kept over a wait: a child that is forked meanwhile would inherit the number, and
-// nothing closes it there.
+// remains: while the second number is in use (for about a microsecond), a thread closes all
+// numbers, known or not, and another thread, which has kLowestHeld files open, opens one more,
+// which gets the second number. release() notices that case afterwards. Must not be kept over a
+// wait: a child that is forked meanwhile would inherit the number, and nothing closes it there.
 class HeldSocket {
  public:
   explicit HeldSocket(const Socket& socket);

@@ -114,7 +114,7 @@ CUresult wait(void* self, uint64_t token) {
 }
 
 // Maps huge pages and touches them before they are pinned: both make pinning take a fraction of the
-// time. Otherwise the driver would wait, with its lock held, for the kernel to clear pages at some
+// time. Otherwise the driver would wait, with its lock held, for the kernel to zero pages at about
 // 4 GiB/s, and all launches would wait with it. Not inherited, or a fork would copy all of it. Not
 // in core dumps, as GPU memory is not.
 void* map_host(void*, uint64_t size, bool hurry) {

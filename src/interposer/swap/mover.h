@@ -1,4 +1,4 @@
-// Moves blocks of a swap space between GPU and host memory, several copies under way at once.
+// Moves blocks of a swap space between GPU and host memory, several copies under way at a time.
 //
 // Called by one thread at a time, the tenant's worker, while the gate is shut and the GPU drained.
 // Whatever step fails, a block's bytes stay in one known place: an eviction that fails leaves its

@@ -1,4 +1,4 @@
-// Touches pages before they are pinned. The kernel clears pages at some 4 GiB/s for each thread,
+// Touches pages before they are pinned. The kernel zeroes pages at about 4 GiB/s in each thread,
 // and an eviction into host memory that was not touched waits for the kernel. Any thread; nothing
 // here calls the driver.
 #pragma once

@@ -1,5 +1,5 @@
 // A client of Kubernetes' API server: one call, one answer, by HTTPS with a token. Any thread,
-// several at once. Every call blocks, at most as long as the caller allows.
+// several at a time. Every call blocks, at most as long as the caller allows.
 #pragma once
 
 #include "base/result.h"

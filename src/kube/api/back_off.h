@@ -1,5 +1,5 @@
 // How long to wait before the next attempt: longer after each failure, up to a bound, and random,
-// so that not all nodes try at once. Pure.
+// so that not all nodes try at the same time. Pure.
 #pragma once
 
 #include "core/time.h"

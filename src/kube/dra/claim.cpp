@@ -96,9 +96,9 @@ Result<Wanted> wanted_of(const AllocatedClaim& allocated, ClaimDevice device,
   return Wanted{std::move(device), resource, said.terms};
 }
 
-// Sets the memory of a lease in turns for which the claim names no amount: on each GPU, as much as
-// the smallest has. The scheduler gave the claim all of each GPU, but a lease has the same amount
-// on each.
+// Sets the memory of a lease that takes turns, if the claim names no amount: on each GPU, as much
+// as the smallest has. The scheduler gave the claim all of each GPU, but a lease has the same
+// amount on each.
 void level_turns(Claim& claim) {
   std::vector<ClaimDevice>& devices = claim.devices;
   if (claim.resource != Resource::kTurn || gpus_of(claim).size() != devices.size()) return;

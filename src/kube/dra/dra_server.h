@@ -21,7 +21,7 @@ struct PreparedLease {
 };
 using Prepared = std::vector<PreparedLease>;
 
-// Answers kubelet's calls. Called on gRPC's threads, several at once; each call returns by its
+// Answers kubelet's calls. Called on gRPC's threads, several at a time; each call returns by its
 // deadline, if need be with kTimeout.
 class ClaimHandler {
  public:

@@ -1,4 +1,4 @@
-// A lock for each name, so that two threads never work on one claim at once. Any thread.
+// A lock for each name, so that two threads never work on one claim at the same time. Any thread.
 #pragma once
 
 #include "base/result.h"

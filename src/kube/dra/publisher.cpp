@@ -74,7 +74,7 @@ void Publisher::on_published(Result<PublishedSlices> published,
   // The devices have changed during the write.
   if (wanted_ != devices || is_due_) return check_again();
   watch();
-  // Random, so that not all nodes check at once.
+  // Random, so that not all nodes check at the same time.
   arm(parts_.review + parts_.review / 8 * static_cast<std::int64_t>(random_() % 8) / 8);
 }
 

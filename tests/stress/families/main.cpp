@@ -74,7 +74,7 @@ void work(Process& process, const Arguments& arguments, int thread) {
                              static_cast<std::uint32_t>(victim)});
     }
   };
-  steps(kSteps / 4);  // makes the driver load early what it loads late
+  steps(kSteps / 4);  // makes the driver load what it otherwise loads later
   for (const auto& family : families) family->free_all();
   meet();
   while (!shared->stop.load()) {
