@@ -391,6 +391,7 @@ Views::Parts Daemon::views_parts() {
           .grants = grants_,
           .tenants = tenants_.table(),
           .latency = tenants_.latency(),
+          .held_back = tenants_.held_back(),
           .attribution = attribution_,
           .users = users_,
           .watch = watch_,

@@ -59,6 +59,8 @@ class ComputeWindows {
   std::optional<TimePoint> step(TimePoint now, std::span<const State> states);
   // Whether the party with this index may submit work.
   bool is_open(std::size_t index) const { return !holder_ || (holder_ == index && !ending_); }
+  // The party that has the window, or whose work has not ended since; nothing: all are open.
+  std::optional<std::size_t> holder() const { return holder_; }
   // Whether windows are used at the moment.
   bool divides() const { return holder_.has_value(); }
   // Whether a window waits for the end of its work, or for its first work, so that a change of the

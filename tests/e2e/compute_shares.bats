@@ -43,6 +43,34 @@ sys.exit(not least <= 100 * first / (first + second) <= most)' "$first" "$second
   check_part 17 33
 }
 
+# share_of LEASE EXPRESSION: of its last_minute, as `m`.
+share_of() {
+  gpurota status --json | python3 -c '
+import json, sys
+lease = [l for l in json.load(sys.stdin)["leases"] if l["lease_id"] == sys.argv[1]][0]
+m = lease["last_minute"]
+print(m)
+sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
+}
+
+@test "status and explain say how much a lease got, and for whom it was held back" {
+  program first batch 1000 60 --compute 30%
+  wait_until says first ready
+  program second batch 1000 60
+  wait_until says second ready
+  wait_until share_of L1 'm["seconds"] >= 5'
+  share_of L1 '22 <= m["got_percent"] <= 38 and 50 <= m["held_percent"] <= 85'
+  share_of L1 '[h["lease_id"] for h in m["held_for"]] == ["L2"]'
+  share_of L2 '60 <= m["got_percent"] <= 80 and 15 <= m["held_percent"] <= 45'
+  run gpurota explain L1
+  [[ $output == *"its work was held back for "*" s, for L2"* ]]
+  [[ $output == *"its part of the compute time of GPU 0: "*"and wants more"* ]]
+  COLUMNS=200 gpurota status | grep -q 'compute 30% (got [23].%), held back .*% for L2'
+  gpurota ps | grep -q 'has waited for .* until its lease could compute'
+  kill "${BACKGROUND[1]}"
+  wait_until holds 'len(leases) == 1 and leases[0]["last_minute"] is None'
+}
+
 @test "a change of the share counts at once" {
   program first batch 1000 8 --compute 10%
   wait_until says first ready

@@ -1,6 +1,7 @@
 #include "cli/status/status_rows.h"
 
 #include "base/text.h"
+#include "cli/text/last_minute_text.h"
 #include "cli/text/ps_doctor_text.h"
 #include "cli/text/time_text.h"
 #include "client/reason_text.h"
@@ -111,7 +112,11 @@ std::string share_kind_text(const proto::Lease& lease, const proto::LeaseGpu& sh
   if (lease.share == proto::Share::kSwap && !share.turn) text = "swap";
   if (share.oversize_bytes) text = "oversize";
   if (lease.latency == proto::LatencyClass::kInteractive) text = "interactive";
-  if (lease.compute_percent) text = fmt::format("compute {}%", *lease.compute_percent);
+  if (lease.compute_percent) {
+    text = fmt::format("compute {}%", *lease.compute_percent);
+    const auto got = lease.last_minute ? lease.last_minute->got_percent : std::nullopt;
+    if (got) text += fmt::format(" (got {}%)", *got);
+  }
   const bool plain = lease.kind == proto::LeaseKind::kRun || is_filler(lease);
   if (!plain) text += (text.empty() ? "" : " ") + std::string(to_string(lease.kind));
   return text;
@@ -297,6 +302,7 @@ class Rows {
       parts.add("unused");
     }
     parts.add(share_kind_text(lease, share));
+    parts.add(short_held_text(lease));
     parts.add(purpose(lease));
     return parts.cell(share.unused_since ? Colour::kYellow : Colour::kNone);
   }

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace gpurota::daemon {
 namespace {
@@ -138,6 +139,39 @@ void Views::show_enforcement(const LeaseEntry& entry, proto::Lease& lease) const
   for (proto::LeaseGpu& gpu : lease.gpus) gpu.driver_limit_bytes = driver.limit_of(entry, gpu.uuid);
 }
 
+std::optional<proto::LastMinute> Views::last_minute(LeaseId id) const {
+  const std::optional<LastMinute> minute = parts_.held_back.last_minute(id, parts_.loop.now());
+  const auto known =
+      minute ? std::chrono::floor<std::chrono::seconds>(minute->known) : std::chrono::seconds();
+  if (known.count() == 0) return std::nullopt;
+  const auto percent = [&](Duration time) {
+    return static_cast<int>(std::lround(100.0 * static_cast<double>(time.count()) /
+                                        static_cast<double>(minute->known.count())));
+  };
+  proto::LastMinute shown;
+  shown.seconds = known.count();
+  shown.held_percent = percent(minute->held);
+  if (minute->got) shown.got_percent = percent(*minute->got);
+  for (const auto& [other, time] : minute->held_for) {
+    proto::HeldFor& held = shown.held_for.emplace_back();
+    held.lease_id = other;
+    held.percent = percent(time);
+    const LeaseEntry* const entry = parts_.tables.find(other);
+    if (entry) held.latency = shown_latency(entry->lease.latency);
+  }
+  std::stable_sort(shown.held_for.begin(), shown.held_for.end(),
+                   [](const auto& a, const auto& b) { return a.percent > b.percent; });
+  return shown;
+}
+
+void Views::show_compute(const LeaseEntry& entry, proto::Lease& lease) const {
+  lease.latency = shown_latency(entry.lease.latency);
+  if (entry.lease.compute() != 0) lease.compute_percent = entry.lease.compute();
+  if (const std::set<LeaseId> whom = parts_.latency.held_back_for(entry.lease.id); !whom.empty()) {
+    lease.held_back_for.emplace(whom.begin(), whom.end());
+  }
+}
+
 proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   proto::Lease lease;
   lease.lease_id = entry.lease.id;
@@ -145,11 +179,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
                 : entry.lease.swap()    ? proto::Share::kSwap
                                         : proto::Share::kSlice;
   lease.priority = entry.lease.priority;
-  lease.latency = shown_latency(entry.lease.latency);
-  if (entry.lease.compute() != 0) lease.compute_percent = entry.lease.compute();
-  if (const std::set<LeaseId> whom = parts_.latency.held_back_for(entry.lease.id); !whom.empty()) {
-    lease.held_back_for.emplace(whom.begin(), whom.end());
-  }
+  show_compute(entry, lease);
   if (entry.lease.quantum) lease.quantum_ms = entry.lease.quantum->count();
   if (entry.lease.warning.is_set()) {
     lease.warn_seconds = static_cast<int>(entry.lease.warning.before.count());
@@ -184,6 +214,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   }
   lease.held_seconds =
       std::chrono::floor<std::chrono::seconds>(parts_.latency.held(entry.lease.id)).count();
+  lease.last_minute = last_minute(entry.lease.id);
   if (!entry.lease.name.empty()) lease.name = entry.lease.name;
   if (entry.lease.kind == LeaseKind::kPod) lease.allocation = entry.ticket;
   if (entry.main) lease.pid = entry.main->pid();
@@ -425,9 +456,12 @@ proto::Finding Views::finding(const watch::Finding& found, uid_t viewer) const {
 }
 
 bool Views::may_know_of(const ports::StoredEvent& stored, uid_t viewer) const {
-  const bool denial = stored.type == proto::to_string(proto::EventType::kCallDenied) ||
-                      stored.type == proto::to_string(proto::EventType::kGrantDenied);
-  return !denial || sees_all(viewer, stored.uid);
+  using proto::EventType;
+  for (const auto type :
+       {EventType::kCallDenied, EventType::kGrantDenied, EventType::kWorkHeldBack}) {
+    if (stored.type == proto::to_string(type)) return sees_all(viewer, stored.uid);
+  }
+  return true;
 }
 
 proto::Event Views::event(const ports::StoredEvent& stored, uid_t viewer) const {
@@ -509,6 +543,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
     shown.unhooked_names = use->unhooked_names;
     shown.held_seconds = std::chrono::floor<std::chrono::seconds>(use->held).count();
     shown.bursts = use->bursts;
+    shown.share_wait_seconds = std::chrono::floor<std::chrono::seconds>(use->waited).count();
   }
   return shown;
 }

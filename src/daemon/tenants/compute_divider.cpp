@@ -36,6 +36,19 @@ void set_window(gpurota_page& page, bool open, bool refresh) {
   }
 }
 
+std::vector<sched::ComputeWindows::State> states_of(
+    const std::vector<ComputeUses::Processes>& parties) {
+  std::vector<sched::ComputeWindows::State> states;
+  for (const ComputeUses::Processes& processes : parties) {
+    sched::ComputeWindows::State& state = states.emplace_back();
+    for (const ComputeUses::Process& process : processes) {
+      state.busy |= process.busy;
+      state.waits |= process.waits;
+    }
+  }
+  return states;
+}
+
 }  // namespace
 
 ComputeDivider::~ComputeDivider() {
@@ -47,28 +60,35 @@ ComputeDivider::~ComputeDivider() {
   if (thread_.joinable()) thread_.join();
 }
 
-sched::ComputeWindows::State ComputeDivider::state_of(const Party& party, TimePoint now) {
-  sched::ComputeWindows::State state;
-  for (const gpurota_page* const page : party.pages) {
-    Seen& seen = seen_[page];
-    const std::uint32_t word = load(page->work);
-    if (word != seen.word) seen = {word, now};
-    state.busy |= is_odd(word) && now - seen.since < kStale;
-    state.waits |= load(page->waiting) != 0;
+// Reads what the processes of each party say of themselves.
+std::vector<ComputeUses::Processes> ComputeDivider::read(const Gpu& gpu, TimePoint now) {
+  std::vector<ComputeUses::Processes> parties;
+  for (const Party& party : gpu.parties) {
+    ComputeUses::Processes& processes = parties.emplace_back();
+    for (const Process& process : party.processes) {
+      Seen& seen = seen_[process.page];
+      const std::uint32_t word = load(process.page->work);
+      if (word != seen.word) seen = {word, now};
+      processes.push_back({.lease = process.lease,
+                           .busy = is_odd(word) && now - seen.since < kStale,
+                           .waits = load(process.page->waiting) != 0});
+    }
   }
-  return state;
+  return parties;
 }
 
 Result<void> ComputeDivider::set(Gpus gpus) {
   const std::lock_guard lock(mutex_);
   std::set<const gpurota_page*> named;
   for (const auto& [uuid, parties] : gpus) {
-    for (const Party& party : parties) named.insert(party.pages.begin(), party.pages.end());
+    for (const Party& party : parties) {
+      for (const Process& process : party.processes) named.insert(process.page);
+    }
   }
   for (auto& [uuid, gpu] : gpus_) {
     for (const Party& party : gpu.parties) {
-      for (gpurota_page* const page : party.pages) {
-        if (!named.contains(page)) set_window(*page, true, false);
+      for (const Process& process : party.processes) {
+        if (!named.contains(process.page)) set_window(*process.page, true, false);
       }
     }
     gpu.parties.clear();
@@ -83,6 +103,8 @@ Result<void> ComputeDivider::set(Gpus gpus) {
     std::vector<sched::ComputeWindows::Party> terms;
     for (const Party& party : gpu.parties) terms.push_back(party.terms);
     gpu.windows.set_parties(terms);
+    const TimePoint now = sys::monotonic_now();
+    gpu.uses.set_parties(gpu.windows, read(gpu, now), now);
   }
   if (gpus_.empty()) return {};
   if (!thread_.joinable()) {
@@ -102,8 +124,8 @@ bool ComputeDivider::show(Gpu& gpu, TimePoint now) {
   const bool refresh = now - gpu.refreshed >= kRefresh;
   if (refresh) gpu.refreshed = now;
   for (std::size_t i = 0; i < gpu.parties.size(); ++i) {
-    for (gpurota_page* const page : gpu.parties[i].pages) {
-      set_window(*page, gpu.windows.is_open(i), refresh);
+    for (const Process& process : gpu.parties[i].processes) {
+      set_window(*process.page, gpu.windows.is_open(i), refresh);
     }
   }
   return gpu.windows.divides();
@@ -114,14 +136,23 @@ std::optional<TimePoint> ComputeDivider::step(TimePoint now) {
   std::optional<TimePoint> next;
   const auto at_latest = [&next](TimePoint when) { next = std::min(next.value_or(when), when); };
   for (auto& [uuid, gpu] : gpus_) {
-    std::vector<sched::ComputeWindows::State> states;
-    for (const Party& party : gpu.parties) states.push_back(state_of(party, now));
-    const auto decided = gpu.windows.step(now, states);
+    const std::vector<ComputeUses::Processes> parties = read(gpu, now);
+    gpu.uses.count(gpu.windows, parties, now);
+    const auto decided = gpu.windows.step(now, states_of(parties));
     if (decided) at_latest(*decided);
     const bool divides = show(gpu, now);
     at_latest(now + (gpu.windows.is_changing() ? kSoon : divides ? kDivided : kIdle));
   }
   return next;
+}
+
+std::optional<LastMinute> ComputeDivider::last_minute(LeaseId lease) const {
+  const std::lock_guard lock(mutex_);
+  const TimePoint now = sys::monotonic_now();
+  for (const auto& [uuid, gpu] : gpus_) {
+    if (auto minute = gpu.uses.last_minute(lease, now)) return minute;
+  }
+  return std::nullopt;
 }
 
 void ComputeDivider::run() {

@@ -77,7 +77,10 @@ bool ComputeShares::divide(const Parties& parties) {
     for (const Party& party : here) {
       ComputeDivider::Party& shown = gpus[gpu].emplace_back();
       shown.terms = {party.lease.value, party.percent};
-      for (const TenantId id : party.tenants) shown.pages.push_back(&tenants_.find(id)->shared());
+      for (const TenantId id : party.tenants) {
+        Tenant& tenant = *tenants_.find(id);
+        shown.processes.push_back({tenant.lease, &tenant.shared()});
+      }
     }
   }
   if (auto set = divider_.set(std::move(gpus)); !set) {

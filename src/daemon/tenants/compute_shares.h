@@ -26,6 +26,8 @@ class ComputeShares {
   void forget(const Tenant& tenant);
   // Sends again what a tenant has not taken because its socket was full.
   void retry();
+  // The last minute of the lease's work; nothing: the lease does not divide a GPU with others.
+  std::optional<LastMinute> last_minute(LeaseId lease) const { return divider_.last_minute(lease); }
 
  private:
   struct Party {
