@@ -163,6 +163,9 @@ class LastMinute:
     held_for: List[HeldFor]
     # of the GPU's time, the part that the lease got; None: the time is not divided
     got_percent: Optional[int] = None
+    # of the time, the part for which work waited because of the lease's `compute_max_percent`;
+    # None: it has none
+    bounded_percent: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -217,6 +220,8 @@ class Lease:
     # owner; why it could not be parked, or brought back, the last time
     park_trouble: Optional[str] = None
     compute_percent: Optional[int] = None  # its share of its GPU's compute time; None: none
+    # the most that it gets of its GPU's compute time; None: no bound
+    compute_max_percent: Optional[int] = None
     park_wait: Optional[Reason] = None  # parked is waiting: what its memory waits for
     # owner; None: its work is not held back, and its GPU's time not divided
     last_minute: Optional[LastMinute] = None
@@ -374,6 +379,7 @@ class Request:
     wait_reason: Optional[Reason] = None  # None: from an older daemon
     latency: Optional[str] = None
     compute_percent: Optional[int] = None  # as requested
+    compute_max_percent: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -401,6 +407,7 @@ class Booking:
     waits_for_use: Optional[bool] = None
     latency: Optional[str] = None
     compute_percent: Optional[int] = None  # of each GPU; None: none
+    compute_max_percent: Optional[int] = None
 
 
 @dataclass(frozen=True)

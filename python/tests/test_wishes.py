@@ -124,6 +124,10 @@ class Asked(unittest.TestCase):
         part = Wishes(memory="8G", compute="30%")
         self.assertEqual(part.request([])["compute_percent"], 30)
         self.assertEqual(part.options(), ["--memory=8G", "--compute=30%"])
+        bounded = Wishes(memory="8G", compute="30%", compute_max="50%")
+        self.assertEqual(bounded.request([])["compute_max_percent"], 50)
+        self.assertEqual(bounded.options(),
+                         ["--memory=8G", "--compute=30%", "--compute-max=50%"])
         wishes = Wishes(memory="50%", gpus=2, swap=True, timeout="2h", note="n", name="train7",
                         as_name="ann", priority=0)
         self.assertEqual(wishes.request(["python"]),
@@ -152,6 +156,9 @@ class Asked(unittest.TestCase):
                       {"latency": "interactive"}, {"compute": "30%"},
                       {"memory": "8G", "compute": "96%"}, {"memory": "8G", "compute": 30},
                       {"memory": "8G", "swap": True, "compute": "30%"},
+                      {"compute_max": "50%"}, {"memory": "8G", "compute_max": "0"},
+                      {"memory": "8G", "compute_max": "101%"},
+                      {"memory": "8G", "compute": "60%", "compute_max": "50%"},
                       {"memory": "8G", "swap": True, "latency": "interactive"}):
             with self.assertRaises(ValueError, msg=wrong):
                 Wishes(**wrong)  # type: ignore[arg-type]

@@ -77,7 +77,7 @@ wanted = {
                "command note model priority quantum_ms name pod allocation warn_seconds "
                "warn_signal leaves enforced_by not_by_driver limited_group "
                "latency held_back_for held_seconds parked park_trouble compute_percent "
-               "park_wait last_minute"),
+               "compute_max_percent park_wait last_minute"),
     "lease gpus": (lease["gpus"][0],
                    "index label uuid limit_bytes soft_limit_bytes used_bytes granted_bytes "
                    "processes unused_since oversize_bytes turn turn_position moved_out_bytes "

@@ -87,6 +87,31 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   (($(kernels_of first) > 2000))
 }
 
+@test "a program never has more than its upper bound" {
+  program first batch 1000 6 --compute-max 30%
+  end_of 1
+  # 6 s have room for 6000 kernels.
+  (($(kernels_of first) > 1300 && $(kernels_of first) < 2300))
+}
+
+@test "an upper bound counts beside others, and update changes it" {
+  program first batch 1000 60 --compute 20% --compute-max 40%
+  wait_until says first ready
+  gpurota status | grep -q 'compute 20%, at most 40%'
+  gpurota explain L1 | grep -q 'has at most 40 % of the compute time of GPU 0'
+  wait_until share_of L1 'm["seconds"] >= 4'
+  share_of L1 '30 <= m["got_percent"] <= 48 and m["bounded_percent"] >= 40'
+  share_of L1 'm["held_for"] == []'
+  program second batch 1000 4 --compute 70%
+  wait "${BACKGROUND[1]}"
+  run ! gpurota update L1 --compute 50%
+  [[ $output == *"write --compute 40%, or --compute-max 50% or more"* ]]
+  gpurota update L1 --compute-max 100%
+  gpurota explain L1 | grep -q 'has at least 20 %'
+  ! gpurota explain L1 | grep -q 'has at most'
+  wait_until holds 'leases[0]["last_minute"] is None'
+}
+
 @test "a program that is stopped or killed keeps nobody waiting for long" {
   program first batch 1000 60 --compute 90%
   wait_until says first ready
@@ -140,6 +165,12 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   [[ $output == *"add --memory 8G"* ]]
   run -2 gpurota run --memory 1G --compute 30% --latency interactive -- true
   [[ $output == *"leave out --latency interactive or --compute"* ]]
+  run -2 gpurota run --memory 1G --compute 60% --compute-max 50% -- true
+  [[ $output == *"write --compute 50%, or --compute-max 60% or more"* ]]
+  run -2 gpurota run --compute-max 50% -- true
+  [[ $output == *"add --memory 8G to share the GPU, or leave out --compute-max"* ]]
+  run -2 gpurota run --memory 1G --compute-max 0 -- true
+  [[ $output == *"from 1 to 99, such as 50%, or 100% for no bound"* ]]
   run -2 gpurota run --gpus 2 --memory 1G --compute 30% -- true
   [[ $output == *"ask for one GPU"* ]]
   run -125 gpurota run --gpu-ids 0-1 --memory 1G --compute 30% -- true

@@ -120,6 +120,13 @@ std::string compute_lines(const proto::Lease& lease) {
         "  has at least {} % of the compute time of GPU {} while other slices have work there\n",
         *lease.compute_percent, gpu);
   }
+  if (lease.compute_max_percent) {
+    text += fmt::format("  has at most {} % of the compute time of GPU {}\n",
+                        *lease.compute_max_percent, gpu);
+  }
+  if (const std::string bounded = bounded_text(lease); !bounded.empty()) {
+    text += fmt::format("  its work waited for {} because of that upper bound\n", bounded);
+  }
   if (const std::string got = got_text(lease); !got.empty()) {
     text += fmt::format("  its part of the compute time of GPU {}: {}\n", gpu, got);
   }
@@ -214,6 +221,9 @@ std::string wish_text(const proto::Request& request) {
   if (request.oversize.value_or(false)) text += ", oversize";
   if (request.latency == proto::LatencyClass::kInteractive) text += " interactive";
   if (request.compute_percent) text += fmt::format(", {}% compute", *request.compute_percent);
+  if (request.compute_max_percent) {
+    text += fmt::format(", at most {}% compute", *request.compute_max_percent);
+  }
   return text;
 }
 

@@ -37,8 +37,15 @@ std::string held_back_text(const proto::Lease& lease) {
 std::string got_text(const proto::Lease& lease) {
   if (!lease.last_minute || !lease.last_minute->got_percent) return {};
   const proto::LastMinute& minute = *lease.last_minute;
+  const int waited = minute.held_percent + minute.bounded_percent.value_or(0);
   return fmt::format("{} % in {}{}", *minute.got_percent, span_text(minute),
-                     minute.held_percent >= kWantsMore ? ", and wants more" : "");
+                     waited >= kWantsMore ? ", and wants more" : "");
+}
+
+std::string bounded_text(const proto::Lease& lease) {
+  if (!lease.last_minute || lease.last_minute->bounded_percent.value_or(0) <= 0) return {};
+  return fmt::format("{} % of {}", *lease.last_minute->bounded_percent,
+                     span_text(*lease.last_minute));
 }
 
 std::string short_held_text(const proto::Lease& lease) {

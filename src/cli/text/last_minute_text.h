@@ -13,6 +13,9 @@ namespace gpurota::cli {
 std::string held_back_text(const proto::Lease& lease);
 // "31 % in the last minute, and wants more"; empty: its GPU's time is not divided.
 std::string got_text(const proto::Lease& lease);
+// "12 % of the last minute": how long work waited because of the lease's own upper bound. Empty:
+// the work did not wait.
+std::string bounded_text(const proto::Lease& lease);
 // For a narrow column: "held back 34% for L3". Empty if that is less than 10 %.
 std::string short_held_text(const proto::Lease& lease);
 

@@ -39,6 +39,13 @@ TEST(LastMinuteText, SaysHowMuchTheLeaseGotAndWhetherItWantsMore) {
   EXPECT_EQ(got_text(a_lease(34)), "");
   EXPECT_EQ(got_text(a_lease(69, 31)), "31 % in the last minute, and wants more");
   EXPECT_EQ(got_text(a_lease(0, 12, 20)), "12 % in the last 20 s");
+  proto::Lease lease = a_lease(0, 50);
+  EXPECT_EQ(bounded_text(lease), "");
+  lease.last_minute->bounded_percent = 0;
+  EXPECT_EQ(bounded_text(lease), "");
+  lease.last_minute->bounded_percent = 48;
+  EXPECT_EQ(bounded_text(lease), "48 % of the last minute");
+  EXPECT_EQ(got_text(lease), "50 % in the last minute, and wants more");
 }
 
 }  // namespace

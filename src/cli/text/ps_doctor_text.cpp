@@ -177,6 +177,9 @@ std::string lease_line(const proto::Lease& lease) {
   if (lease.compute_percent) {
     gpus += fmt::format(", {}% of its compute time", *lease.compute_percent);
   }
+  if (lease.compute_max_percent) {
+    gpus += fmt::format(", at most {}% of its compute time", *lease.compute_max_percent);
+  }
   if (lease.parked) gpus += fmt::format(", {}", to_string(*lease.parked));
   const std::string name = lease.name ? fmt::format(" ({})", display_text(*lease.name, 64)) : "";
   return fmt::format("{}{} on {}", to_string(lease.lease_id), name, gpus);

@@ -181,6 +181,9 @@ void draw_lease_details(Lines& lines, const Model& model, const proto::Lease& le
   if (lease.compute_percent) {
     lines.add("compute", fmt::format("{} % promised", *lease.compute_percent));
   }
+  if (lease.compute_max_percent) {
+    lines.add("at most", fmt::format("{} % of the compute time", *lease.compute_max_percent));
+  }
   lines.add("got", got_text(lease));
   lines.add("held back", held_back_text(lease));
   add_turns(lines, model, gpu);

@@ -43,6 +43,7 @@ std::string placement_options(const proto::LeaseRequest& wanted) {
   add(wanted.memory.has_value(), "--memory");
   add(wanted.swap.value_or(false), "--swap");
   add(wanted.compute_percent.has_value(), "--compute");
+  add(wanted.compute_max_percent.has_value(), "--compute-max");
   add(wanted.gpu_type.has_value(), "--gpu-type");
   add(wanted.gpu_class.has_value(), "--gpu-class");
   add(wanted.min_memory_bytes.has_value(), "--min-memory");

@@ -60,6 +60,13 @@ void show_board(const GpuFigures& figures, proto::Gpu& gpu) {
   gpu.xid_errors = figures.xid_errors;
 }
 
+// Of a lease, a request or a booking.
+template <class Shown>
+void show_share(const ComputeShare& share, Shown& shown) {
+  if (share.least != 0) shown.compute_percent = share.least;
+  if (share.most != 0) shown.compute_max_percent = share.most;
+}
+
 proto::LatencyClass shown_latency(LatencyClass latency) {
   return proto::enum_of<proto::LatencyClass>(to_string(latency));
 }
@@ -152,6 +159,7 @@ std::optional<proto::LastMinute> Views::last_minute(LeaseId id) const {
   shown.seconds = known.count();
   shown.held_percent = percent(minute->held);
   if (minute->got) shown.got_percent = percent(*minute->got);
+  if (minute->bounded) shown.bounded_percent = percent(*minute->bounded);
   for (const auto& [other, time] : minute->held_for) {
     proto::HeldFor& held = shown.held_for.emplace_back();
     held.lease_id = other;
@@ -166,7 +174,7 @@ std::optional<proto::LastMinute> Views::last_minute(LeaseId id) const {
 
 void Views::show_compute(const LeaseEntry& entry, proto::Lease& lease) const {
   lease.latency = shown_latency(entry.lease.latency);
-  if (entry.lease.compute() != 0) lease.compute_percent = entry.lease.compute();
+  show_share(entry.lease.compute(), lease);
   if (const std::set<LeaseId> whom = parts_.latency.held_back_for(entry.lease.id); !whom.empty()) {
     lease.held_back_for.emplace(whom.begin(), whom.end());
   }
@@ -345,7 +353,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }
   request.latency = shown_latency(entry.asked.latency);
-  if (placement.compute != 0) request.compute_percent = placement.compute;
+  show_share(placement.compute, request);
   request.free = entry.waiting.free_now;
   std::vector<std::string>& labels = request.planned_labels.emplace();
   for (const GpuUuid& uuid : entry.waiting.planned) {
@@ -379,8 +387,7 @@ proto::Booking Views::booking(const BookingEntry& entry, uid_t viewer) const {
   for (const GpuUuid& gpu : entry.kept) booking.labels.push_back(parts_.gpus.name_of(gpu));
   booking.memory = entry.asked.placement.memory;
   booking.latency = shown_latency(entry.asked.latency);
-  const int compute = entry.asked.placement.compute;
-  if (compute != 0) booking.compute_percent = compute;
+  show_share(entry.asked.placement.compute, booking);
   if (entry.trouble) {
     booking.trouble = reason_text(*entry.trouble, parts_.wall_clock());
     booking.wait_reason = wire_reason(*entry.trouble);

@@ -16,7 +16,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 // How often the states of tenants are read: while at most one party wants the GPU, while the time
-// is divided, and while a window waits for the end of its work or for its first work.
+// is divided or a party with an upper bound may work, and while a window waits for the end of its
+// work or for its first work.
 constexpr Duration kIdle = milliseconds(3), kDivided = milliseconds(1), kSoon = microseconds(50);
 // Libraries ignore an odd word that has not changed for 250 ms.
 constexpr Duration kRefresh = milliseconds(50);
@@ -119,8 +120,8 @@ Result<void> ComputeDivider::set(Gpus gpus) {
   return {};
 }
 
-// Writes the windows of one GPU. True: some of them are closed.
-bool ComputeDivider::show(Gpu& gpu, TimePoint now) {
+// Writes the windows of one GPU.
+void ComputeDivider::show(Gpu& gpu, TimePoint now) {
   const bool refresh = now - gpu.refreshed >= kRefresh;
   if (refresh) gpu.refreshed = now;
   for (std::size_t i = 0; i < gpu.parties.size(); ++i) {
@@ -128,7 +129,6 @@ bool ComputeDivider::show(Gpu& gpu, TimePoint now) {
       set_window(*process.page, gpu.windows.is_open(i), refresh);
     }
   }
-  return gpu.windows.divides();
 }
 
 std::optional<TimePoint> ComputeDivider::step(TimePoint now) {
@@ -138,10 +138,14 @@ std::optional<TimePoint> ComputeDivider::step(TimePoint now) {
   for (auto& [uuid, gpu] : gpus_) {
     const std::vector<ComputeUses::Processes> parties = read(gpu, now);
     gpu.uses.count(gpu.windows, parties, now);
-    const auto decided = gpu.windows.step(now, states_of(parties));
+    const std::vector<sched::ComputeWindows::State> states = states_of(parties);
+    const auto decided = gpu.windows.step(now, states);
     if (decided) at_latest(*decided);
-    const bool divides = show(gpu, now);
-    at_latest(now + (gpu.windows.is_changing() ? kSoon : divides ? kDivided : kIdle));
+    show(gpu, now);
+    const bool wanted = std::any_of(states.begin(), states.end(),
+                                    [](const auto& state) { return state.busy || state.waits; });
+    const bool counts = gpu.windows.divides() || (wanted && gpu.windows.has_bounds());
+    at_latest(now + (gpu.windows.is_changing() ? kSoon : counts ? kDivided : kIdle));
   }
   return next;
 }

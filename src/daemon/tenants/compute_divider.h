@@ -71,7 +71,7 @@ class ComputeDivider {
   };
 
   std::vector<ComputeUses::Processes> read(const Gpu& gpu, TimePoint now);
-  bool show(Gpu& gpu, TimePoint now);
+  static void show(Gpu& gpu, TimePoint now);
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -39,8 +39,15 @@ void ComputeUses::set_parties(const sched::ComputeWindows& windows,
     for (const Process& process : parties[i]) named.insert(process.lease);
   }
   std::erase_if(uses_, [&](const auto& each) { return !named.contains(each.first); });
-  for (const LeaseId lease : named) uses_.try_emplace(lease, Use{HeldCount(now), {}});
-  for (auto& [lease, use] : uses_) use.held.tidy(now);
+  for (const LeaseId lease : named) uses_.try_emplace(lease, Use{HeldCount(now), {}, {}});
+  for (auto& [lease, use] : uses_) {
+    use.held.tidy(now);
+    use.has_bound = false;
+  }
+  for (std::size_t i = 0; i < parties.size(); ++i) {
+    const bool has_bound = windows.parties()[i].most != 0;
+    for (const Process& process : parties[i]) uses_.at(process.lease).has_bound = has_bound;
+  }
   counted_ = now;
 }
 
@@ -50,6 +57,10 @@ void ComputeUses::count_held(const sched::ComputeWindows& windows,
                              TimePoint now) {
   const std::vector<LeaseId> waiting = waiting_leases(parties[index]);
   if (waiting.empty() || windows.is_open(index)) return;
+  if (windows.is_bounded(index)) {
+    for (const LeaseId lease : waiting) uses_.at(lease).bounded.add(past, now);
+    return;
+  }
   std::set<LeaseId> whom;
   for (std::size_t other = 0; other < parties.size(); ++other) {
     const bool counts = windows.holder() == index || windows.holder() == other;
@@ -90,6 +101,9 @@ std::optional<LastMinute> ComputeUses::last_minute(LeaseId lease, TimePoint now)
   if (found == uses_.end()) return std::nullopt;
   LastMinute minute = found->second.held.last_minute(now);
   minute.got = std::min(found->second.got.sum(now), minute.known);
+  if (found->second.has_bound) {
+    minute.bounded = std::min(found->second.bounded.sum(now), minute.known);
+  }
   return minute;
 }
 

@@ -1,5 +1,6 @@
 // Counts how much of a GPU's time each lease gets while that time is divided by windows, and for
-// how long its submissions wait for the windows of which other leases. Pure.
+// how long its submissions wait: for the windows of which other leases, or because of its own upper
+// bound. Pure.
 //
 // Counted is what the daemon sees, step by step. So no process can report more than the time that
 // has passed.
@@ -43,6 +44,8 @@ class ComputeUses {
   struct Use {
     HeldCount held;
     MinuteSum got;
+    MinuteSum bounded;
+    bool has_bound = false;
   };
   struct Party {
     Duration charged{};          // as counted so far

@@ -23,11 +23,11 @@ double part_of(Duration time, const LastMinute& minute) {
 class ComputeUsesTest : public ::testing::Test {
  protected:
   // Parties with one process for each of these leases.
-  void divide(std::vector<std::pair<int, std::vector<LeaseId>>> parties) {
+  void divide(std::vector<std::pair<int, std::vector<LeaseId>>> parties, int most = 0) {
     std::vector<sched::ComputeWindows::Party> terms;
     parties_.clear();
     for (const auto& [percent, leases] : parties) {
-      terms.push_back({leases.front().value, percent});
+      terms.push_back({leases.front().value, percent, true, most});
       parties_.emplace_back();
       for (const LeaseId lease : leases) parties_.back().push_back({.lease = lease});
     }
@@ -101,6 +101,17 @@ TEST_F(ComputeUsesTest, LeasesWithoutASharePartTheirWindowsAndAreNamedIfTheyWork
   EXPECT_GT(first.held_for.at(kThird), Duration(seconds(20)));
   EXPECT_NEAR(part_of(minute_of(kThird).got.value(), first), 0.5, 0.03);
   EXPECT_EQ(minute_of(kSecond).got, Duration());
+}
+
+TEST_F(ComputeUsesTest, TimeInWhichALeaseWaitsBecauseOfItsOwnBoundIsNotHeldBackForOthers) {
+  divide({{50, {kFirst}}}, 40);
+  run(seconds(20), {kFirst});
+  const LastMinute first = minute_of(kFirst);
+  // For the bound, a millisecond in which the work ended counts in full.
+  EXPECT_NEAR(part_of(first.got.value(), first), 0.37, 0.03);
+  ASSERT_TRUE(first.bounded);
+  EXPECT_NEAR(part_of(*first.bounded, first), 0.63, 0.03);
+  EXPECT_EQ(first.held, Duration());
 }
 
 // The word of a stopped process can say for ever that it waits.

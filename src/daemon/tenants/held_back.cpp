@@ -42,11 +42,11 @@ std::string held_back_text(const Lease& lease, const std::string& gpu,
   }
   if (!shares || shares->known < kMinute || percent_of(shares->held, kMinute) < kLong) return {};
   const int got = percent_of(shares->got.value_or(Duration()), kMinute);
-  if (got + kMuchLess >= lease.compute()) return {};
+  if (got + kMuchLess >= lease.compute().least) return {};
   return fmt::format(
       "{} got {} % of the compute time of GPU {} in the last minute and wanted more, but was "
       "promised {} %",
-      to_string(lease.id), got, gpu, lease.compute());
+      to_string(lease.id), got, gpu, lease.compute().least);
 }
 
 std::optional<LastMinute> HeldBack::last_minute(LeaseId lease, TimePoint now) const {

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 Lease lease_with(int share) {
   Lease lease;
   lease.id = LeaseId{2};
-  lease.gpus.emplace_back().compute = share;
+  lease.gpus.emplace_back().compute.least = share;
   return lease;
 }
 

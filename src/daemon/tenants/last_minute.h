@@ -53,6 +53,8 @@ struct LastMinute {
   std::map<LeaseId, Duration> held_for;
   // The time of its GPU that the lease got; empty: the GPU's time is not divided.
   std::optional<Duration> got;
+  // For which its work waited because of its upper bound; empty: it has none.
+  std::optional<Duration> bounded;
 
   bool operator==(const LastMinute&) const = default;
 };
