@@ -69,7 +69,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
               [this] { fillers_.on_turns_change(); }}),
       rooms_({tables_, gpus_, states_, grants_, world_.processes, config_, turns_,
               [this](LeaseId filler) { return fillers_.stay_of(filler); }}),
-      order_({tables_, states_, world_.processes, config_, world_.wall_clock, fair_use_}),
+      order_({tables_, states_, world_.processes, config_, world_.wall_clock, fair_use_, users_}),
       queue_(tables_, queue_parts()),
       past_bookings_({world_.history, tables_, gpus_, world_.wall_clock}),
       bookings_(tables_, bookings_parts()),

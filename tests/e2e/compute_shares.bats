@@ -186,3 +186,24 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   gpurota update L1 --compute 50%
   gpurota update L1 --note x
 }
+
+@test "the site limits the share that a user may be promised on a GPU" {
+  stop_daemon
+  printf '%s\n' '[limits]' 'compute = "50%"' >gpurota.toml
+  start_daemon
+  gpurota limits | grep -E 'compute share of a GPU +- +50 % +everyone'
+  run -125 gpurota run --gpu-ids 0 --memory 1G --compute 60% -- true
+  [[ $output == *"allows you 50 % of a GPU's compute time ([limits] compute)"* ]]
+  [[ $output == *"write --compute 50%"* ]]
+  in_background first gpurota run --gpu-ids 0 --memory 1G --compute 30% -- sleep 60
+  wait_until holds 'len(leases) == 1'
+  gpurota run --gpu-ids 0 --memory 1G --compute 20% --nonblock -- true
+  gpurota run --memory 1G --compute 40% --nonblock -- true
+  run -75 gpurota run --gpu-ids 0 --memory 1G --compute 40% --nonblock -- true
+  [[ $output == *"--compute 20%"* ]]
+  in_background second gpurota run --gpu-ids 0 --memory 1G --compute 10% -- sleep 60
+  wait_until holds 'len(leases) == 2'
+  run -1 gpurota update L1 --compute 45%
+  [[ $output == *"you have 10 % there and ask for 45 %: write --compute 40%"* ]]
+  gpurota update L1 --compute 40%
+}

@@ -203,6 +203,10 @@ proto::Alternative QueueMethods::alternative(const lease::WayOut& way, LeaseKind
       shown.change = proto::AlternativeChange::kGpus;
       shown.gpus = way.count;
       break;
+    case Kind::kCompute:
+      shown.change = proto::AlternativeChange::kCompute;
+      shown.compute_percent = way.compute;
+      break;
   }
   for (const GpuUuid& gpu : way.gpus) shown.labels.push_back(parts_.gpus.name_of(gpu));
   return shown;
