@@ -107,8 +107,8 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   run ! gpurota update L1 --compute 50%
   [[ $output == *"write --compute 40%, or --compute-max 50% or more"* ]]
   gpurota update L1 --compute-max 100%
-  gpurota explain L1 | grep -q 'has at least 20 %'
-  ! gpurota explain L1 | grep -q 'has at most'
+  run gpurota explain L1
+  [[ $output == *'has at least 20 %'* && $output != *'has at most'* ]]
   wait_until holds 'leases[0]["last_minute"] is None'
 }
 
@@ -206,4 +206,23 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   run -1 gpurota update L1 --compute 45%
   [[ $output == *"you have 10 % there and ask for 45 %: write --compute 40%"* ]]
   gpurota update L1 --compute 40%
+}
+
+@test "a job keeps its share and its bound over a restart, and both change while it runs" {
+  gpurota job add night --gpu-ids 0 --memory 1G --compute 20% --compute-max 60% -- sleep 300
+  wait_until holds 'len(leases) == 1'
+  kill_daemon
+  start_daemon
+  share_is() {
+    holds "(leases[0]['compute_percent'], leases[0]['compute_max_percent']) == ($1, $2)"
+  }
+  wait_until share_is 20 60
+  gpurota job update night --compute-max 50%
+  wait_until share_is 20 50
+  gpurota job update night --compute 40%
+  wait_until share_is 40 50
+  gpurota job update night --compute-max 100%
+  wait_until share_is 40 None
+  run ! gpurota job update night --compute-max 30%
+  [[ $output == *"write --compute 30%"* ]]
 }
