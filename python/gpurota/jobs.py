@@ -78,6 +78,7 @@ def map(commands: Sequence[Command], memory: Optional[SizeLike] = None,
         oversize: bool = False, soft_limit: Optional[SizeLike] = None,
         priority: Optional[int] = None, quantum: Optional[str] = None,
         latency: Optional[str] = None, compute: Optional[str] = None,
+        compute_max: Optional[str] = None,
         timeout: Optional[TimeLike] = None,
         wait: Optional[TimeLike] = None,
         note: Optional[str] = None, gpu_type: Optional[str] = None,
@@ -100,7 +101,8 @@ def map(commands: Sequence[Command], memory: Optional[SizeLike] = None,
         return []
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, latency=latency,
-                    compute=compute, timeout=timeout, wait=wait, note=note, gpu_type=gpu_type,
+                    compute=compute, compute_max=compute_max,
+                    timeout=timeout, wait=wait, note=note, gpu_type=gpu_type,
                     gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc, warn=warn)
     parameters: Dict[str, Any] = {
         "name": name or "map-%d-%s" % (os.getpid(), secrets.token_hex(3)),

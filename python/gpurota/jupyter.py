@@ -32,6 +32,7 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
                    oversize: bool = False, soft_limit: Optional[SizeLike] = None,
                    priority: Optional[int] = None, quantum: Optional[str] = None,
                    latency: Optional[str] = None, compute: Optional[str] = None,
+                   compute_max: Optional[str] = None,
                    timeout: Optional[TimeLike] = None,
                    wait: Optional[TimeLike] = "45s",
                    note: Optional[str] = None, gpu_type: Optional[str] = None,
@@ -47,7 +48,8 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, latency=latency,
-                    compute=compute, timeout=timeout, wait=wait, note=note, gpu_type=gpu_type,
+                    compute=compute, compute_max=compute_max,
+                    timeout=timeout, wait=wait, note=note, gpu_type=gpu_type,
                     gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc)
     share = ("%s GPU" % memory if memory else "%d GPUs" % gpus if gpus and gpus > 1
              else "GPU") + (" in turns" if swap else "")

@@ -20,7 +20,7 @@ from .errors import Error, LeaseEnded, NoDaemon, NotFound, TimedOut, Unavailable
 from .process import Argument, Arguments, Process, Stream, TextOptions
 from .waiting import Granted, OnWait, obtain
 from .wishes import (SizeLike, TimeLike, WhenLike, Wishes, check_amount, check_latency,
-                     compute_percent_of, size_of,
+                     compute_max_of, compute_percent_of, size_of,
                      warning_of, whole_seconds_of)
 
 # The daemon's grace (5 s), and the time until the memory is free. `gpurota run` waits as long.
@@ -200,10 +200,11 @@ class Lease:
                note: Optional[str] = None, timeout: Optional[TimeLike] = None,
                priority: Optional[int] = None, quantum: Optional[str] = None,
                warn: Optional[str] = None, latency: Optional[str] = None,
-               compute: Optional[str] = None) -> types.Lease:
+               compute: Optional[str] = None,
+               compute_max: Optional[str] = None) -> types.Lease:
         self._info = update(self.id, memory=memory, soft_limit=soft_limit, note=note,
                             timeout=timeout, priority=priority, quantum=quantum, warn=warn,
-                            latency=latency, compute=compute)
+                            latency=latency, compute=compute, compute_max=compute_max)
         return self._info
 
     def release(self) -> None:
@@ -274,9 +275,11 @@ def update(lease_id: str, *, memory: Optional[SizeLike] = None,
            soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
            timeout: Optional[TimeLike] = None, priority: Optional[int] = None,
            quantum: Optional[str] = None, warn: Optional[str] = None,
-           latency: Optional[str] = None, compute: Optional[str] = None) -> types.Lease:
+           latency: Optional[str] = None, compute: Optional[str] = None,
+           compute_max: Optional[str] = None) -> types.Lease:
     """Changes a lease. `timeout`: its end, from now on. `warn`: as for lease(); "0": its commands
-    are no longer warned. `compute`: "30%"; "0": no share any more."""
+    are no longer warned. `compute`: "30%"; "0": no share any more. `compute_max`: "50%"; "100%": no
+    upper bound any more."""
     check_latency(latency)
     for what, size in (("memory", memory), ("soft_limit", soft_limit)):
         if size is not None:
@@ -291,6 +294,7 @@ def update(lease_id: str, *, memory: Optional[SizeLike] = None,
         "quantum": quantum,
         "latency": latency,
         "compute_percent": None if compute is None else compute_percent_of(compute),
+        "compute_max_percent": None if compute_max is None else compute_max_of(compute_max),
         "warn_seconds": None if warn is None else warning_of(warn)[0],
         "warn_signal": None if warn is None else warning_of(warn)[1],
     }
@@ -306,6 +310,7 @@ def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
           oversize: bool = False, soft_limit: Optional[SizeLike] = None,
           priority: Optional[int] = None, quantum: Optional[str] = None,
           latency: Optional[str] = None, compute: Optional[str] = None,
+          compute_max: Optional[str] = None,
           timeout: Optional[TimeLike] = None,
           wait: Optional[TimeLike] = None,
           note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None,
@@ -323,7 +328,8 @@ def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
                     soft_limit=soft_limit, priority=priority, quantum=quantum, latency=latency,
-                    compute=compute, warn=warn, timeout=timeout, wait=wait, note=note, name=name,
+                    compute=compute, compute_max=compute_max,
+                    warn=warn, timeout=timeout, wait=wait, note=note, name=name,
                     as_name=as_name, gpu_type=gpu_type, gpu_class=gpu_class,
                     min_memory=min_memory, min_cc=min_cc, near=near, until=until,
                     memory_threshold=memory_threshold)

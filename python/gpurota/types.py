@@ -145,6 +145,32 @@ class Pod:
 
 
 @dataclass(frozen=True)
+class HeldFor:
+    """A lease for which work of another lease was held back."""
+
+    lease_id: str
+    percent: int  # of the time
+    latency: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class LastMinute:
+    """The last minute of the work that a lease's programs gave to a GPU."""
+
+    seconds: int  # of how much of the last minute the rest is known, 1 to 60
+    # of this time, the part for which work was held back: for interactive leases, or until it was
+    # the lease's turn to compute
+    held_percent: int
+    # for whom, the longest first; work that waits for several leases counts for each of them
+    held_for: List[HeldFor]
+    # of the GPU's time, the part that the lease got; None: the time is not divided
+    got_percent: Optional[int] = None
+    # of the time, the part for which work waited because of the lease's `compute_max_percent`;
+    # None: it has none
+    bounded_percent: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Lease:
     lease_id: str  # "L12"
     kind: str  # one of run, reservation, job, filler, pod, slurm
@@ -196,9 +222,13 @@ class Lease:
     # owner; why it could not be parked, or brought back, the last time
     park_trouble: Optional[str] = None
     compute_percent: Optional[int] = None  # its share of its GPU's compute time; None: none
+    # the most that it gets of its GPU's compute time; None: no bound
+    compute_max_percent: Optional[int] = None
     # if `parked` is "waiting": why the lease has no room on its GPUs yet; None also if this has not
     # been checked yet
     park_wait: Optional[Reason] = None
+    # owner; None: its work is not held back, and its GPU's time not divided
+    last_minute: Optional[LastMinute] = None
 
 
 @dataclass(frozen=True)
@@ -353,6 +383,7 @@ class Request:
     wait_reason: Optional[Reason] = None  # None: from an older daemon
     latency: Optional[str] = None
     compute_percent: Optional[int] = None  # as requested
+    compute_max_percent: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -380,6 +411,7 @@ class Booking:
     waits_for_use: Optional[bool] = None
     latency: Optional[str] = None
     compute_percent: Optional[int] = None  # of each GPU; None: none
+    compute_max_percent: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -420,6 +452,9 @@ class Process:
     # process itself
     held_seconds: Optional[int] = None
     bursts: Optional[int] = None  # owner; of work, in an interactive lease
+    # owner; for which submissions of the process have waited until it was its lease's turn to
+    # compute, as reported by the process
+    share_wait_seconds: Optional[int] = None
     # one of absent, silent, away; the state of libgpurota in a process that has a limit but is not
     # a tenant. absent: not loaded, or without a lease to enforce; silent: loaded with a lease, but
     # has never connected (a finding not_limited); away: was connected to an earlier daemon
@@ -470,8 +505,8 @@ class Event:
     # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble,
     # gpu_set, filler_resumed, booking_made, booking_moved, booking_begun, booking_cancelled,
     # booking_missed, access_set, access_mended, job_changed, filler_changed, lease_parked,
-    # lease_unparked, park_failed; job_changed, filler_changed: an administrator has changed another
-    # user's
+    # lease_unparked, park_failed, work_held_back; job_changed, filler_changed: an administrator has
+    # changed another user's
     type: str
     count: int  # the number of times; repeated denials are one event
     message: str  # one sentence

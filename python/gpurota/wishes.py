@@ -20,7 +20,7 @@ _PERCENT = re.compile(r"(\d{1,3})%")
 _TIMES = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SIGNALS = ("HUP", "INT", "USR1", "USR2", "TERM", "CONT", "WINCH")
-_COMPUTE = re.compile(r"(\d{1,2})%?")
+_COMPUTE = re.compile(r"(\d{1,3})%?")
 _LATENCIES = ("normal", "interactive")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -83,6 +83,15 @@ def compute_percent_of(share: str) -> int:
     match = _COMPUTE.fullmatch(share) if isinstance(share, str) else None
     if match is None or int(match.group(1)) > 95:
         raise ValueError("compute=%r: write a share from \"1%%\" to \"95%%\"" % (share,))
+    return int(match.group(1))
+
+
+def compute_max_of(share: str) -> int:
+    """An upper bound of a GPU's compute time, such as "50%", in percent; 100: none."""
+    match = _COMPUTE.fullmatch(share) if isinstance(share, str) else None
+    if match is None or not 1 <= int(match.group(1)) <= 100:
+        raise ValueError("compute_max=%r: write a bound from \"1%%\" to \"99%%\", or \"100%%\" for "
+                         "none" % (share,))
     return int(match.group(1))
 
 
@@ -188,6 +197,7 @@ class Wishes:
     quantum: Optional[str] = None
     latency: Optional[str] = None
     compute: Optional[str] = None
+    compute_max: Optional[str] = None
     warn: Optional[str] = None
     timeout: Optional[TimeLike] = None
     wait: Optional[TimeLike] = None
@@ -213,10 +223,7 @@ class Wishes:
                 check_amount(what, size)
         self._check_kind()
         check_latency(self.latency, self.memory is not None or self.swap)
-        if self.compute is not None and compute_percent_of(self.compute) != 0:
-            if self.swap or self.memory is None or self.latency == "interactive":
-                raise ValueError("compute is for slices of class normal: give memory, and leave "
-                                 "out swap and latency")
+        self._check_compute()
         for what, text, most in (("note", self.note, 1024), ("name", self.name, 64),
                                  ("as_name", self.as_name, 64),
                                  ("gpu_type", self.gpu_type, 64),
@@ -231,6 +238,17 @@ class Wishes:
         if self.wait is not None and not seconds_of(self.wait) >= 0:
             raise ValueError("wait=%r: 0 does not wait, None waits as long as it takes"
                              % (self.wait,))
+
+    def _check_compute(self) -> None:
+        least = 0 if self.compute is None else compute_percent_of(self.compute)
+        most = 100 if self.compute_max is None else compute_max_of(self.compute_max)
+        for what, given in (("compute", least != 0), ("compute_max", most != 100)):
+            if given and (self.swap or self.memory is None or self.latency == "interactive"):
+                raise ValueError("%s is for slices of class normal: give memory, and leave out "
+                                 "swap and latency" % what)
+        if least > most:
+            raise ValueError("compute=%r is above compute_max=%r: give a smaller compute"
+                             % (self.compute, self.compute_max))
 
     def _check_kind(self) -> None:
         kind = (self.gpu_type, self.gpu_class, self.min_memory, self.min_cc, self.near)
@@ -278,6 +296,8 @@ class Wishes:
             "latency": self.latency,
             "compute_percent": (None if self.compute is None
                                 else compute_percent_of(self.compute)),
+            "compute_max_percent": (None if self.compute_max is None
+                                    else compute_max_of(self.compute_max)),
             "warn_seconds": None if self.warn is None else warning_of(self.warn)[0],
             "warn_signal": None if self.warn is None else warning_of(self.warn)[1],
             "name": self.name,
@@ -299,7 +319,7 @@ class Wishes:
         values = (("--memory", self.memory), ("--gpus", self.gpus),
                   ("--soft-limit", self.soft_limit), ("--priority", self.priority),
                   ("--quantum", self.quantum), ("--latency", self.latency),
-                  ("--compute", self.compute),
+                  ("--compute", self.compute), ("--compute-max", self.compute_max),
                   ("--warn", self.warn), ("--note", self.note),
                   ("--name", self.name), ("--as", self.as_name),
                   ("--gpu-type", self.gpu_type), ("--gpu-class", self.gpu_class),

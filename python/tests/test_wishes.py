@@ -126,6 +126,10 @@ class Asked(unittest.TestCase):
         part = Wishes(memory="8G", compute="30%")
         self.assertEqual(part.request([])["compute_percent"], 30)
         self.assertEqual(part.options(), ["--memory=8G", "--compute=30%"])
+        bounded = Wishes(memory="8G", compute="30%", compute_max="50%")
+        self.assertEqual(bounded.request([])["compute_max_percent"], 50)
+        self.assertEqual(bounded.options(),
+                         ["--memory=8G", "--compute=30%", "--compute-max=50%"])
         wishes = Wishes(memory="50%", gpus=2, swap=True, timeout="2h", note="n", name="train7",
                         as_name="ann", priority=0)
         self.assertEqual(wishes.request(["python"]),
@@ -153,7 +157,10 @@ class Asked(unittest.TestCase):
                       {"memory_threshold": "x"}, {"memory": "8G", "latency": "high"},
                       {"latency": "interactive"}, {"compute": "30%"},
                       {"memory": "8G", "compute": "96%"}, {"memory": "8G", "compute": 30},
-                      {"memory": "8G", "swap": True, "compute": "30%"}):
+                      {"memory": "8G", "swap": True, "compute": "30%"},
+                      {"compute_max": "50%"}, {"memory": "8G", "compute_max": "0"},
+                      {"memory": "8G", "compute_max": "101%"},
+                      {"memory": "8G", "compute": "60%", "compute_max": "50%"}):
             with self.assertRaises(ValueError, msg=wrong):
                 Wishes(**wrong)  # type: ignore[arg-type]
         self.assertEqual(Wishes(gpu_ids="0,1").request([])["gpu_ids"], ["0", "1"])

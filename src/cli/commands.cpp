@@ -81,6 +81,7 @@ int update(const Context& context, const UpdateOptions& options) {
   call.quantum = options.quantum;
   if (options.latency) call.latency = to_string(*options.latency);
   call.compute_percent = options.compute;
+  call.compute_max_percent = options.compute_max;
   if (options.warning) set_warning(call, *options.warning);
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
   auto connection = context.connect();

@@ -5,8 +5,8 @@
 
 namespace gpurota::config {
 
-inline constexpr std::array kLimitNames = {"gpus",       "memory",   "hours",      "waiting",
-                                           "duration",   "priority", "weight",     "pinned",
-                                           "book_ahead", "bookings", "interactive"};
+inline constexpr std::array kLimitNames = {"gpus",       "memory",   "hours",       "waiting",
+                                           "duration",   "priority", "weight",      "pinned",
+                                           "book_ahead", "bookings", "interactive", "compute"};
 
 }  // namespace gpurota::config

@@ -1,6 +1,7 @@
 // The settings below [limits]: limit() of setting.h.
 #include "config/limit_names.h"
 #include "config/setting.h"
+#include "core/compute_share.h"
 
 #include <fmt/format.h>
 
@@ -56,6 +57,17 @@ Setting limited_flag(std::optional<bool>& into) {
                           });
 }
 
+// "50%": of a GPU's compute time.
+Setting limited_share(std::optional<int>& into) {
+  return optional_setting(
+      [&into](const Value& value) -> std::string {
+        const auto percent = parse_compute_share(value.is(Value::Kind::kText) ? value.text : "");
+        if (percent) into = *percent;
+        return percent ? "" : "write a part of a GPU's compute time from \"0%\" to \"95%\"";
+      },
+      [&into] { return into ? std::optional(fmt::format("{}%", *into)) : std::nullopt; });
+}
+
 }  // namespace
 
 Setting limit(UserLimits& into, std::string_view name) {
@@ -65,6 +77,7 @@ Setting limit(UserLimits& into, std::string_view name) {
   if (name == "bookings") return unlimited_count(into.bookings);
   if (name == "priority") return limited_count(into.priority, -100, 100);
   if (name == "weight") return limited_count(into.weight, 1, 10000);
+  if (name == "compute") return limited_share(into.compute);
   if (name == "interactive") return limited_flag(into.interactive);
   if (name == "memory") return unlimited_bytes(into.memory);
   if (name == "pinned") return unlimited_bytes(into.pinned);

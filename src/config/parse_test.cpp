@@ -186,6 +186,7 @@ gpus = 1
 waiting = 4
 weight = 10
 interactive = false
+compute = "50%"
 [limits.user.alice]
 gpus = "unlimited"
 hours = 500
@@ -206,6 +207,8 @@ pinned = "64G"
   EXPECT_EQ(config->limits.groups.at("students").weight, 10);
   EXPECT_EQ(config->limits.groups.at("students").interactive, false);
   EXPECT_EQ(config->limits.everyone.interactive, std::nullopt);
+  EXPECT_EQ(config->limits.groups.at("students").compute, 50);
+  EXPECT_EQ(config->limits.everyone.compute, std::nullopt);
   EXPECT_EQ(config->limits.users.at("alice").gpus, UserLimits::kUnlimited);
   EXPECT_EQ(config->limits.users.at("alice").priority, 10);
   EXPECT_EQ(config->limits.users.at("alice").pinned, gib(64));
@@ -219,6 +222,10 @@ TEST(Config, WrongLimitIsReportedWithItsLineAndUser) {
   EXPECT_THAT(error_of("[limits.user.alice]\n\ngpus = -1"),
               HasSubstr("gpurota.toml:3: limits.user.alice.gpus: -1 is out of range: write a whole "
                         "number from 0 to 1000000, or \"unlimited\""));
+  for (const char* const wrong : {"\"96%\"", "50", "\"half\""}) {
+    EXPECT_THAT(error_of(std::string("[limits]\ncompute = ") + wrong),
+                HasSubstr("limits.compute: write a part of a GPU's compute time from"));
+  }
   EXPECT_THAT(error_of("[limits]\ninteractive = \"yes\""),
               HasSubstr("limits.interactive: 'yes' is not a switch: write true or false"));
   EXPECT_THAT(

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "core/compute_share.h"
 #include "core/end_warning.h"
 #include "core/latency_class.h"
 #include "core/park_state.h"
@@ -31,7 +32,7 @@ struct LeaseGpu {
   // The highest limit that it has had, if the limit has been lowered: what was granted under the
   // highest one may still be held.
   Bytes highest_limit{};
-  int compute = 0;  // percent (core/compute_share.h); only of a slice of one GPU
+  ComputeShare compute{};  // only of a slice of one GPU
   bool operator==(const LeaseGpu&) const = default;
 };
 
@@ -84,7 +85,7 @@ struct Lease {
     for (const LeaseGpu& gpu : gpus) sum += gpu.oversize;
     return sum;
   }
-  int compute() const { return gpus.empty() ? 0 : gpus.front().compute; }
+  ComputeShare compute() const { return gpus.empty() ? ComputeShare() : gpus.front().compute; }
   const LeaseGpu* find_gpu(const GpuUuid& uuid) const {
     for (const LeaseGpu& gpu : gpus) {
       if (gpu.uuid == uuid) return &gpu;

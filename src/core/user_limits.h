@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "core/compute_share.h"
 
 #include <chrono>
 #include <climits>
@@ -33,6 +34,7 @@ struct UserLimits {
   std::optional<std::chrono::seconds> book_ahead;  // how far ahead a booking may begin
   std::optional<int> bookings;                     // at a time, that have not begun
   std::optional<bool> interactive;                 // whether leases of theirs may be interactive
+  std::optional<int> compute;  // percent of a GPU's time that their leases there may be promised
 
   bool operator==(const UserLimits&) const = default;
 };
@@ -53,6 +55,7 @@ inline UserLimits default_limits() {
   limits.book_ahead = std::chrono::hours(28 * 24);
   limits.bookings = 4;
   limits.interactive = true;
+  limits.compute = kMostComputeShare;
   return limits;
 }
 

@@ -21,6 +21,7 @@ void for_each_field(UserLimits& a, const UserLimits& b, Visit visit) {
   visit(a.book_ahead, b.book_ahead);
   visit(a.bookings, b.bookings);
   visit(a.interactive, b.interactive);
+  visit(a.compute, b.compute);
 }
 
 void fill_gaps(UserLimits& limits, const UserLimits& broader) {
@@ -86,6 +87,17 @@ Result<void> check_hours(const UserLimits& limits, const Holding& held, const As
                  "wait until older use falls out of that time, or ask your administrator");
 }
 
+Result<void> check_compute(const UserLimits& limits, const Asking& asked) {
+  if (asked.compute == 0 || asked.compute_there + asked.compute <= *limits.compute) return {};
+  const std::string remedy =
+      *limits.compute > asked.compute_there
+          ? fmt::format("write --compute {}%", *limits.compute - asked.compute_there)
+          : "leave out --compute";
+  return refusal(fmt::format("{} % of a GPU's compute time ([limits] compute)", *limits.compute),
+                 fmt::format("{} % there", asked.compute_there), fmt::format("{} %", asked.compute),
+                 (remedy + ", or ask your administrator").c_str());
+}
+
 Result<void> check_duration(const UserLimits& limits, const Asking& asked) {
   if (*limits.duration == UserLimits::kUnlimitedTime) return {};
   const std::string most = duration_text(*limits.duration);
@@ -127,7 +139,8 @@ LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gi
           .pinned = of(&UserLimits::pinned),
           .book_ahead = of(&UserLimits::book_ahead),
           .bookings = of(&UserLimits::bookings),
-          .interactive = of(&UserLimits::interactive)};
+          .interactive = of(&UserLimits::interactive),
+          .compute = of(&UserLimits::compute)};
 }
 
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
@@ -143,6 +156,7 @@ Result<void> check_allowance(const UserLimits& limits, const Holding& held, cons
                 "the site allows you no interactive leases ([limits] interactive): leave out "
                 "--latency interactive, or ask your administrator");
   }
+  GPUROTA_TRY(check_compute(limits, asked));
   GPUROTA_TRY(check_duration(limits, asked));
   // Add in 64 bits, because a client may ask for as many GPUs as an int can count.
   if (std::int64_t{held.gpus} + asked.gpus > *limits.gpus) {

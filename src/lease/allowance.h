@@ -35,6 +35,8 @@ struct Asking {
   std::optional<std::chrono::seconds> added;
   int priority = 0;
   bool interactive = false;
+  int compute = 0;              // percent of a GPU's compute time
+  int compute_there = 0;        // that the user's other leases there are promised, if known
   std::optional<double> parts;  // GPUs, a slice as a fraction of one; empty: whole GPUs only
 };
 
@@ -51,7 +53,7 @@ struct LimitOrigin {
 };
 struct LimitOrigins {
   LimitOrigin gpus, memory, hours, waiting, duration, priority, weight, pinned, book_ahead,
-      bookings, interactive;
+      bookings, interactive, compute;
 };
 LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gid_t>& groups);
 

@@ -87,6 +87,21 @@ TEST(Allowance, OnlyAnInteractiveRequestNeedsTheRightToOne) {
             "--latency interactive, or ask your administrator");
 }
 
+TEST(Allowance, BoundsTheShareOfAGpusComputeTime) {
+  EXPECT_TRUE(fits(default_limits(), {}, {.gpus = 1, .compute = 95}));
+  UserLimits limits = default_limits();
+  limits.compute = 50;
+  EXPECT_TRUE(fits(limits, {}, {.gpus = 1, .compute = 50}));
+  EXPECT_TRUE(fits(limits, {}, {.gpus = 1, .compute = 20, .compute_there = 30}));
+  EXPECT_EQ(refusal_of(limits, {}, {.gpus = 1, .compute = 40, .compute_there = 30}).message,
+            "the site allows you 50 % of a GPU's compute time ([limits] compute); you have 30 % "
+            "there and ask for 40 %: write --compute 20%, or ask your administrator");
+  limits.compute = 0;
+  EXPECT_TRUE(fits(limits, {}, {.gpus = 1}));
+  EXPECT_THAT(refusal_of(limits, {}, {.gpus = 1, .compute = 10}).message,
+              HasSubstr("leave out --compute"));
+}
+
 TEST(Allowance, TheNarrowerRuleCountsFieldByField) {
   ResolvedRules rules;
   rules.everyone.gpus = 1;

@@ -261,7 +261,7 @@ const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, Wall
   for (const LeaseGpu& share : changed.gpus) {
     const GpuRoom* const room = find_room(view.rooms, share.uuid);
     if (!room) continue;
-    const GpuTimeline::Share wanted{share.limit, share.swap, share.compute};
+    const GpuTimeline::Share wanted{share.limit, share.swap, share.compute.least, changed.uid};
     const Bytes capacity = share.swap ? room->swap_capacity : room->capacity;
     const auto fits = [&](bool bookings) {
       return plan_of(*room, view, bookings, now)

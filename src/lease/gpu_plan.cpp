@@ -24,7 +24,8 @@ void GpuPlan::add(const Occupant& lease, const LeaseGpu& share) {
     timeline_.add({now_, end, share_of_filler(lease), Source::kFiller});
     return;
   }
-  timeline_.add({now_, end, {share.limit, share.swap, share.compute}, Source::kLease});
+  timeline_.add(
+      {now_, end, {share.limit, share.swap, share.compute.least, lease.uid}, Source::kLease});
 }
 
 // A booking whose time has come has its GPUs as if it had begun.
@@ -32,7 +33,7 @@ void GpuPlan::add(const Booked& booked, const LeaseGpu& share) {
   const WallTime until = std::max(booked.until, now_ + kAnyMoment);
   timeline_.add({std::max(booked.from, now_),
                  until,
-                 {share.limit, share.swap, share.compute},
+                 {share.limit, share.swap, share.compute.least, booked.uid},
                  Source::kBooking});
 }
 
@@ -57,7 +58,8 @@ void GpuPlan::add_turns() {
 
 GpuTimeline::Share GpuPlan::size_of(const Request& request) const {
   if (request.placement.exclusive() || request.kind == LeaseKind::kFiller) return {};
-  return {least_of(request.placement, *room_), request.placement.swap, request.placement.compute};
+  return {least_of(request.placement, *room_), request.placement.swap,
+          request.placement.compute.least, request.uid, request.most_compute};
 }
 
 bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Against against) const {

@@ -17,6 +17,7 @@ void GpuTimeline::Sums::add(const Share& share) {
   const Bytes bytes = share.bytes.value_or(Bytes());
   whole |= !share.bytes;
   compute += share.compute;
+  if (share.uid == uid) of_user += share.compute;
   if (share.swap) {
     swap = std::max(swap, bytes);
   } else {
@@ -27,19 +28,20 @@ void GpuTimeline::Sums::add(const Share& share) {
 bool GpuTimeline::Sums::leave(const Share& share, Bytes capacity) const {
   const Bytes with =
       share.swap ? slices + std::max(swap, *share.bytes) : slices + swap + *share.bytes;
-  const bool in_time = share.compute == 0 || compute + share.compute <= kMostComputeShare;
+  const bool in_time = share.compute == 0 || (compute + share.compute <= kMostComputeShare &&
+                                              of_user + share.compute <= share.most_of_user);
   return !whole && with <= capacity && in_time;
 }
 
 template <class Visit>
-void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against,
-                                  Visit visit) const {
+void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against, Visit visit,
+                                  uid_t uid) const {
   // Sums grow only where a use begins, so it is enough to check these times. Check `from` first,
   // because it decides most cases.
   for (std::size_t i = 0; i <= uses_.size(); ++i) {
     const WallTime at = i == 0 ? from : uses_[i - 1].from;
     if (at >= until || (i > 0 && at <= from)) continue;
-    Sums sums;
+    Sums sums{.uid = uid};
     for (const Use& use : uses_) {
       if (!counts(use, against) || use.from > at || use.until <= at) continue;
       sums.add(use.share);
@@ -76,16 +78,17 @@ bool GpuTimeline::fits(const Share& share, WallTime from, WallTime until, Agains
     });
   }
   bool fits = true;
-  for_each_moment(from, until, against, [&](const Sums& sums) {
+  const auto visit = [&](const Sums& sums) {
     fits = sums.leave(share, capacity);
     return fits;
-  });
+  };
+  for_each_moment(from, until, against, visit, share.uid);
   return fits;
 }
 
 bool GpuTimeline::may_fit(const Share& share, WallTime now, bool endless, Against against,
                           Bytes capacity) const {
-  Sums sums;
+  Sums sums{.uid = share.uid};
   for (const Use& use : uses_) {
     if (use.until != kNever || !counts(use, against)) continue;
     // A use that begins later does not count if the request has an end, because the request could

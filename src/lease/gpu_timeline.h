@@ -3,10 +3,13 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "core/compute_share.h"
 #include "core/time.h"
 
 #include <optional>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace gpurota::lease {
 
@@ -30,6 +33,9 @@ class GpuTimeline {
     std::optional<Bytes> bytes;  // empty: the whole GPU
     bool swap = false;
     int compute = 0;  // percent of the compute time; adds up, to kMostComputeShare at most
+    uid_t uid = 0;    // the user
+    // Of a share that is wanted: the most to which all shares of its user add up.
+    int most_of_user = kMostComputeShare;
   };
   struct Use {
     WallTime from;
@@ -82,13 +88,16 @@ class GpuTimeline {
     Bytes swap;  // the largest
     bool whole = false;
     int compute = 0;
+    uid_t uid = 0;
+    int of_user = 0;  // of `compute`: this user's
 
     void add(const Share& share);
     bool leave(const Share& share, Bytes capacity) const;
   };
   // Stops when `visit` returns false.
   template <class Visit>
-  void for_each_moment(WallTime from, WallTime until, Against against, Visit visit) const;
+  void for_each_moment(WallTime from, WallTime until, Against against, Visit visit,
+                       uid_t uid = 0) const;
 
   std::vector<Use> uses_;
 };

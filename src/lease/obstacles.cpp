@@ -24,12 +24,13 @@ const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
                                  WallTime from, WallTime now) {
   // If only the compute time is lacking, only leases with a share of it are in the way.
   Request any_time = request;
-  any_time.placement.compute = 0;
-  const bool lacks_time = request.placement.compute != 0 && fits_at(any_time, gpu, from, against);
+  any_time.placement.compute.least = 0;
+  const bool lacks_time =
+      request.placement.compute.least != 0 && fits_at(any_time, gpu, from, against);
   std::vector<std::pair<WallTime, const Occupant*>> there;
   for (const Occupant& lease : leases) {
     if (lease.kind == LeaseKind::kFiller || !is_among(lease.gpus, gpu)) continue;
-    if (lacks_time && lease.gpus.front().compute == 0) continue;
+    if (lacks_time && lease.gpus.front().compute.least == 0) continue;
     const WallTime end = end_of(lease, now);
     if (end > from) there.emplace_back(end, &lease);
   }

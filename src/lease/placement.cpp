@@ -274,7 +274,7 @@ std::string what_is_there(const PlacementRequest& request, const GpuRoom& room) 
     return room.leases > 0 ? "is shared by " + room.holders : out_of_service(request, room);
   }
   const int compute_left = kMostComputeShare - room.compute_promised;
-  if (request.compute > compute_left) {
+  if (request.compute.least > compute_left) {
     return fmt::format("has {} % of its compute time left, the rest is promised to {}",
                        compute_left, room.holders);
   }

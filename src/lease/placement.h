@@ -59,7 +59,7 @@ struct PlacementRequest {
   bool swap = false;                 // takes turns with other swap leases
   bool oversize = false;             // memory beyond what a turn can have stays on the host
   GpuWishes wishes{};                // used when `gpus` is empty
-  int compute = 0;                   // percent of the compute time (core/compute_share.h)
+  ComputeShare compute{};            // only `least` decides about GPUs
 
   bool exclusive() const { return !memory && !swap; }
   bool operator==(const PlacementRequest&) const = default;

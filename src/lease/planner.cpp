@@ -240,7 +240,7 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   for (const LeaseGpu& share : grant.gpus) {
     GpuPlan* gpu = find(share.uuid);
     const auto limit = source == Source::kFiller ? std::optional<Bytes>() : share.limit;
-    gpu->add({now_, end, {limit, share.swap, share.compute}, source});
+    gpu->add({now_, end, {limit, share.swap, share.compute.least, request.uid}, source});
   }
   decision_.grants.push_back(std::move(grant));
 }

@@ -159,6 +159,9 @@ std::string option_of(const WayOut& way, LeaseKind kind) {
       return "with --swap";
     case WayOut::Kind::kCount:
       return fmt::format("with --gpus {}", way.count);
+    case WayOut::Kind::kCompute:
+      return way.compute != 0 ? fmt::format("with --compute {}%", way.compute)
+                              : "without --compute";
   }
   return {};
 }

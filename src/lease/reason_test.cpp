@@ -454,10 +454,12 @@ TEST(Remedy, NamesTheOptions) {
                          {.kind = Kind::kOtherGpus},
                          {.kind = Kind::kMemory, .memory = gib(9)},
                          {.kind = Kind::kMemory, .memory = mib(768)},
+                         {.kind = Kind::kCompute},
+                         {.kind = Kind::kCompute, .compute = 35},
                          {.kind = Kind::kCount, .count = 2}},
                         LeaseKind::kRun),
             "starts now with --timeout 1d1h, without --gpu-ids, with --memory 9G, with --memory "
-            "768M or with --gpus 2");
+            "768M, without --compute, with --compute 35% or with --gpus 2");
 }
 
 // If the user follows the remedy, the request starts.

@@ -51,6 +51,9 @@ struct Request {
   std::optional<std::chrono::milliseconds> unbooked_for{};
   uid_t owner = 0;                     // the planned places are given to each owner in turn
   std::chrono::milliseconds waited{};  // since it arrived
+  uid_t uid = 0;
+  // The most percent of a GPU's compute time that all leases of its user there may be promised.
+  int most_compute = kMostComputeShare;
 };
 
 // A lease, as the queue needs it.

@@ -54,6 +54,17 @@ class Search {
     if (request_.placement.swap || request_.placement.exclusive()) return;
     offer({.kind = WayOut::Kind::kSwap});
   }
+  // The largest share with which the request starts. A smaller one always fits if a larger does.
+  void try_compute() {
+    const int wanted = request_.placement.compute.least;
+    if (wanted == 0 || !starts({.kind = WayOut::Kind::kCompute})) return;
+    int fits = 0, too_much = wanted;
+    while (too_much - fits > 1) {
+      const int middle = (fits + too_much) / 2;
+      (starts({.kind = WayOut::Kind::kCompute, .compute = middle}) ? fits : too_much) = middle;
+    }
+    offer({.kind = WayOut::Kind::kCompute, .compute = fits});
+  }
   void try_count() {
     if (!request_.placement.gpus.empty()) return;
     const WallTime until = request_.lasts ? now_ + *request_.lasts : kNever;
@@ -85,14 +96,19 @@ class Search {
     return values[count - 1];
   }
 
-  bool offer(WayOut way) {
+  // The GPUs on which the request starts with this change; empty: none.
+  std::vector<GpuUuid> start_with(const WayOut& way) const {
     Request trial = request_;
     trial.placement = changed(trial.placement, way);
     if (way.kind == WayOut::Kind::kTime) {
       trial.lasts = way.lasts;
       trial.unbooked_for.reset();
     }
-    way.gpus = planner_.start_of(trial);
+    return planner_.start_of(trial);
+  }
+  bool starts(const WayOut& way) const { return !start_with(way).empty(); }
+  bool offer(WayOut way) {
+    way.gpus = start_with(way);
     if (way.gpus.empty()) return false;
     found_.push_back(std::move(way));
     return true;
@@ -126,6 +142,9 @@ PlacementRequest changed(PlacementRequest placement, const WayOut& way) {
     case WayOut::Kind::kCount:
       placement.count = way.count;
       break;
+    case WayOut::Kind::kCompute:
+      placement.compute.least = way.compute;
+      break;
   }
   return placement;
 }
@@ -144,6 +163,7 @@ std::vector<WayOut> ways_out(const QueueView& view, std::size_t place, bool end_
   search.try_memory();
   search.try_swap();
   search.try_count();
+  search.try_compute();
   return search.take();
 }
 

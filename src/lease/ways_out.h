@@ -17,11 +17,13 @@ struct WayOut {
     kMemory,     // a slice, or a swap lease, of `memory`
     kSwap,       // takes turns
     kCount,      // `count` GPUs
+    kCompute,    // a share of `compute` percent of the compute time; 0: no share
   };
   Kind kind;
   std::chrono::seconds lasts{};
   Bytes memory{};
   int count = 0;
+  int compute = 0;
   std::vector<GpuUuid> gpus{};  // where it would start
 };
 

@@ -77,6 +77,48 @@ TEST(WaysOut, SuggestsATimeLimitThatEndsBeforeTheNextUse) {
   EXPECT_FALSE(machine.way(without, Kind::kTime)) << "the site does not end what is over";
 }
 
+TEST(WaysOut, SuggestsASmallerShareOfTheComputeTimeIfOnlyThatIsLacking) {
+  Machine machine;
+  machine.lease(0, gib(8));
+  machine.leases.back().gpus[0].compute.least = 60;
+  machine.lease(1, gib(8));
+  machine.leases.back().gpus[0].compute.least = 95;
+  PlacementRequest placement{1, {}, SizeSpec{gib(8), 0}, {}};
+  placement.compute.least = 40;
+  machine.wait(placement);
+  auto ways = machine.ways();
+  ASSERT_EQ(ways.size(), 1u);
+  EXPECT_EQ(ways[0].kind, Kind::kCompute);
+  EXPECT_EQ(ways[0].compute, 35);
+  EXPECT_THAT(ways[0].gpus, ::testing::ElementsAre(GpuUuid{"GPU-0"}));
+  EXPECT_EQ(changed(placement, ways[0]).compute.least, 35);
+  machine.leases[0].gpus[0].compute.least = 95;
+  ways = machine.ways();
+  ASSERT_EQ(ways.size(), 1u);
+  EXPECT_EQ(ways[0].compute, 0);
+}
+
+// The site lets a user have 50 % of each GPU.
+TEST(WaysOut, TheLimitOfAUsersSharesCountsOnEachGpu) {
+  Machine machine;
+  machine.lease(0, gib(8));
+  machine.leases.back().gpus[0].compute.least = 30;
+  machine.leases.back().uid = 1000;
+  PlacementRequest placement{1, {GpuUuid{"GPU-0"}}, SizeSpec{gib(8), 0}, {}};
+  placement.compute.least = 40;
+  Request& request = machine.wait(placement);
+  request.uid = 1000;
+  EXPECT_TRUE(machine.ways().empty()) << "there is no limit";
+  request.most_compute = 50;
+  const auto ways = machine.ways();
+  const WayOut* const way = machine.way(ways, Kind::kCompute);
+  ASSERT_TRUE(way);
+  EXPECT_EQ(way->compute, 20);
+  EXPECT_TRUE(machine.way(ways, Kind::kOtherGpus));
+  request.uid = 1001;
+  EXPECT_TRUE(machine.ways().empty()) << "the share there is another user's";
+}
+
 TEST(WaysOut, SuggestedMemoryIsRoundedDown) {
   Machine machine;
   machine.lease(0, gib(70) - mib(100));

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "core/compute_share.h"
 #include "core/end_warning.h"
 #include "core/gpu_wishes.h"
 #include "core/latency_class.h"
@@ -30,7 +31,7 @@ struct StoredGpu {
   bool swap = false;
   Bytes oversize{};
   Bytes highest_limit{};
-  int compute = 0;  // percent
+  ComputeShare compute{};
   bool operator==(const StoredGpu&) const = default;
 };
 
@@ -132,7 +133,7 @@ struct StoredRequest {
   std::chrono::milliseconds protected_for{};
   EndWarning warning{};
   LatencyClass latency = LatencyClass::kNormal;
-  int compute = 0;  // percent
+  ComputeShare compute{};
   bool operator==(const StoredRequest&) const = default;
 };
 

@@ -24,6 +24,7 @@ void ComputeWindows::set_parties(std::span<const Party> parties) {
   }
   parties_.assign(parties.begin(), parties.end());
   books_ = std::move(books);
+  for (std::size_t i = 0; i < parties.size(); ++i) books_[i].bound.set(parties[i].most);
   holder_ = holder;
   if (!holder_) ending_.reset();
 }
@@ -36,10 +37,47 @@ bool ComputeWindows::is_endless(std::size_t index, TimePoint now) const {
   return books_[index].unended && now - *books_[index].unended >= kMostLate;
 }
 
-int ComputeWindows::wanting(TimePoint now) const {
+bool ComputeWindows::competes(std::size_t index, TimePoint now) const {
+  return wants(index, now) && !is_bounded(index);
+}
+
+bool ComputeWindows::has_bounds() const {
+  return std::any_of(parties_.begin(), parties_.end(),
+                     [](const Party& party) { return party.most != 0; });
+}
+
+bool ComputeWindows::needs_windows(TimePoint now) const {
   int count = 0;
-  for (std::size_t i = 0; i < parties_.size(); ++i) count += wants(i, now) ? 1 : 0;
-  return count;
+  bool share = false;
+  for (std::size_t i = 0; i < parties_.size(); ++i) {
+    if (!competes(i, now)) continue;
+    ++count;
+    share |= parties_[i].share;
+  }
+  return count >= 2 && share;
+}
+
+// Counts the time since the last step for the bounds, if there was work at its begin or end. The
+// time in windows is counted by charge().
+void ComputeWindows::bound(TimePoint now, std::span<const State> states) {
+  const Duration past = std::clamp<Duration>(now - std::exchange(stepped_, now), {}, kMostSeen);
+  for (std::size_t i = 0; i < parties_.size(); ++i) {
+    books_[i].bound.pass(past);
+    const bool in_window = holder_ == i || books_[i].late;
+    const bool worked = std::exchange(books_[i].busy, states[i].busy) || states[i].busy;
+    if (worked && !in_window) books_[i].bound.charge(past);
+  }
+}
+
+// When a bound next lets a party have the GPU, or no longer does.
+std::optional<TimePoint> ComputeWindows::next_bound(TimePoint now) const {
+  std::optional<TimePoint> next;
+  for (std::size_t i = 0; i < parties_.size(); ++i) {
+    if (!books_[i].bound.is_set() || !wants(i, now)) continue;
+    const TimePoint when = now + books_[i].bound.left();
+    next = std::min(next.value_or(when), when);
+  }
+  return next;
 }
 
 // The party that has had the least in proportion to its share, of those that want the GPU; of
@@ -48,23 +86,26 @@ std::size_t ComputeWindows::next(TimePoint now) const {
   const auto key = [this](std::size_t i) { return std::pair(books_[i].debt, books_[i].opened); };
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < parties_.size(); ++i) {
-    if (wants(i, now) && (!best || key(i) < key(*best))) best = i;
+    if (competes(i, now) && (!best || key(i) < key(*best))) best = i;
   }
   return best.value_or(0);
 }
 
 Duration ComputeWindows::length(std::size_t index, TimePoint now) const {
   int all = 0;
-  for (std::size_t i = 0; i < parties_.size(); ++i) all += wants(i, now) ? parties_[i].percent : 0;
+  for (std::size_t i = 0; i < parties_.size(); ++i) {
+    all += competes(i, now) ? parties_[i].percent : 0;
+  }
   return std::clamp(kCycle * parties_[index].percent / std::max(all, 1), kLeast, kMost);
 }
 
 // The time is owed to all parties that want the GPU, in proportion to their shares.
 void ComputeWindows::charge(std::size_t index, Duration time, TimePoint now) {
-  const auto takes_part = [&](std::size_t i) { return i == index || wants(i, now); };
+  const auto takes_part = [&](std::size_t i) { return i == index || competes(i, now); };
   int all = 0;
   for (std::size_t i = 0; i < parties_.size(); ++i) all += takes_part(i) ? parties_[i].percent : 0;
   books_[index].charged += time;
+  books_[index].bound.charge(time);
   books_[index].debt += time;
   for (std::size_t i = 0; i < parties_.size(); ++i) {
     if (!takes_part(i)) continue;
@@ -86,7 +127,7 @@ void ComputeWindows::settle(TimePoint until, TimePoint now) {
 }
 
 bool ComputeWindows::is_over(TimePoint now) const {
-  if (now >= until_) return true;
+  if (now >= until_ || is_bounded(*holder_)) return true;
   if (now - begun_ < kLeast) return false;
   return books_[*holder_].debt - books_[next(now)].debt > kMuchLess;
 }
@@ -109,6 +150,7 @@ void ComputeWindows::stop(TimePoint now) {
 }
 
 std::optional<TimePoint> ComputeWindows::step(TimePoint now, std::span<const State> states) {
+  bound(now, states);
   for (std::size_t i = 0; i < parties_.size(); ++i) {
     Books& books = books_[i];
     if (states[i].busy || states[i].waits) books.wanted = now;
@@ -118,17 +160,19 @@ std::optional<TimePoint> ComputeWindows::step(TimePoint now, std::span<const Sta
     books.late = false;
   }
   if (!holder_) {
-    if (wanting(now) < 2) return std::nullopt;
+    if (!needs_windows(now)) return next_bound(now);
     if (!stopped_ || now - *stopped_ > kForgotten) {
       for (Books& books : books_) books.debt = {};
     }
     open(next(now), now);
-    return until_;
+  } else {
+    step_window(now, states);
   }
-  step_window(now, states);
-  if (!holder_) return std::nullopt;
-  if (ending_) return *ending_ + kLongestEnd;
-  return std::min(until_, books_[*holder_].wanted + kPause);
+  const std::optional<TimePoint> bound = next_bound(now);
+  if (!holder_) return bound;
+  const TimePoint window =
+      ending_ ? *ending_ + kLongestEnd : std::min(until_, books_[*holder_].wanted + kPause);
+  return std::min(window, bound.value_or(window));
 }
 
 // A pause is not charged.
@@ -144,7 +188,7 @@ void ComputeWindows::step_window(TimePoint now, std::span<const State> states) {
   } else {
     settled_ = now;
   }
-  if (wanting(now) < 2) return wants(*holder_, now) ? stop(now) : pass_on(now, states);
+  if (!needs_windows(now)) return stop(now);
   if (wants(*holder_, now)) {
     if (!is_over(now)) return;
     if (next(now) == *holder_) return open(*holder_, now);
@@ -162,7 +206,7 @@ void ComputeWindows::pass_on(TimePoint now, std::span<const State> states) {
     if (states[*holder_].busy && !books.unended) books.unended = now;
     books.late = states[*holder_].busy && !is_endless(*holder_, now);
   }
-  if (wanting(now) < 2) return stop(now);
+  if (!needs_windows(now)) return stop(now);
   open(next(now), now);
 }
 

@@ -5,12 +5,18 @@
 // that lasts longer than the window makes the party's next window come later. If that work runs
 // beside the next window, both parties are charged for an equal part of the time, as the driver
 // divides it. The next window goes to the party that has had the least in proportion to its share.
-// While at most one party wants the GPU, all windows are open and nothing is charged.
+// While at most one party wants the GPU, or none of those that want it has a share, all windows are
+// open and nothing is charged.
+//
+// A party can have an upper bound. Its window is closed while it has had as much as the bound
+// allows, whether others want the GPU or not. Outside windows, the time in which it has work
+// counts.
 //
 // Pure: the same calls at the same times give the same windows.
 #pragma once
 
 #include "core/time.h"
+#include "sched/compute_bound.h"
 
 #include <chrono>
 #include <cstdint>
@@ -43,7 +49,9 @@ class ComputeWindows {
 
   struct Party {
     std::uint64_t id = 0;
-    int percent = 0;  // above 0; only the ratio between the parties counts
+    int percent = 0;    // above 0; only the ratio between the parties counts
+    bool share = true;  // that part is promised to it; between parties without, nobody waits
+    int most = 0;       // the upper bound in percent; 0: none
     bool operator==(const Party&) const = default;
   };
   struct State {
@@ -59,7 +67,15 @@ class ComputeWindows {
   // latest if no state changes; nothing: only when a state changes.
   std::optional<TimePoint> step(TimePoint now, std::span<const State> states);
   // Whether the party with this index may submit work.
-  bool is_open(std::size_t index) const { return !holder_ || (holder_ == index && !ending_); }
+  bool is_open(std::size_t index) const {
+    return !is_bounded(index) && (!holder_ || (holder_ == index && !ending_));
+  }
+  // Whether the party has had as much as its upper bound allows.
+  bool is_bounded(std::size_t index) const { return books_[index].bound.is_reached(); }
+  // Whether a party has an upper bound.
+  bool has_bounds() const;
+  // The party that has the window, or whose work has not ended since; nothing: all are open.
+  std::optional<std::size_t> holder() const { return holder_; }
   // Whether windows are used at the moment.
   bool divides() const { return holder_.has_value(); }
   // Whether a window waits for the end of its work, or for its first work, so that a change of the
@@ -74,14 +90,23 @@ class ComputeWindows {
     TimePoint opened;  // when its last window began
     Duration debt{};   // above 0: it has had more than its share
     Duration charged{};
+    ComputeBound bound;
+    bool busy = false;  // at the last step
     bool late = false;  // its work runs beside the window of another party
     // Since when it has had work without a break, from the end of a window on; empty: no such work.
     std::optional<TimePoint> unended;
   };
 
+  // The longest time for which a state counts that was seen at its end.
+  static constexpr Duration kMostSeen = std::chrono::milliseconds(250);
+
   bool wants(std::size_t index, TimePoint now) const;
+  // The party wants the GPU, and may have it.
+  bool competes(std::size_t index, TimePoint now) const;
+  bool needs_windows(TimePoint now) const;
+  void bound(TimePoint now, std::span<const State> states);
+  std::optional<TimePoint> next_bound(TimePoint now) const;
   bool is_endless(std::size_t index, TimePoint now) const;
-  int wanting(TimePoint now) const;
   std::size_t next(TimePoint now) const;
   Duration length(std::size_t index, TimePoint now) const;
   void charge(std::size_t index, Duration time, TimePoint now);
@@ -95,6 +120,7 @@ class ComputeWindows {
   std::vector<Party> parties_;
   std::vector<Books> books_;           // of the parties
   std::optional<std::size_t> holder_;  // the party that has the window
+  TimePoint stepped_;                  // the last call of step()
   TimePoint settled_;                  // up to when the holder has been charged
   TimePoint begun_;                    // when the window began
   bool begun_working_ = false;         // the holder has had work in its window, or kPause to begin

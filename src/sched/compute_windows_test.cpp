@@ -31,6 +31,8 @@ struct Program {
   Duration longest{};  // between two kernels that it wanted to begin
   TimePoint wanted{};
   bool asleep = false;  // it wants nothing
+  bool share = true;
+  int most = 0;  // its upper bound in percent; 0: none
 };
 
 class Gpu {
@@ -38,7 +40,7 @@ class Gpu {
   explicit Gpu(std::vector<Program> programs) : programs_(std::move(programs)) {
     std::vector<ComputeWindows::Party> parties;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
-      parties.push_back({i + 1, programs_[i].percent});
+      parties.push_back({i + 1, programs_[i].percent, programs_[i].share, programs_[i].most});
     }
     windows_.set_parties(parties);
   }
@@ -54,6 +56,10 @@ class Gpu {
     Duration all{};
     for (const Program& program : programs_) all += program.worked;
     return std::chrono::duration<double>(programs_[index].worked) / all;
+  }
+  // The part of so much time in which this program's kernels ran.
+  double part_of(Duration time, std::size_t index) const {
+    return std::chrono::duration<double>(programs_[index].worked) / time;
   }
   Duration worked() const {
     Duration all{};
@@ -230,6 +236,84 @@ TEST(ComputeWindows, PartiesComeAndGoWhileWindowsAreUsed) {
   windows.set_parties({});
   windows.step(gpu.now(), {});
   EXPECT_FALSE(windows.divides());
+}
+
+TEST(ComputeWindows, AProgramNeverHasMoreThanItsBoundAlsoWhenItIsAlone) {
+  for (const int most : {5, 30, 80}) {
+    for (const Duration kernel : {Duration(microseconds(200)), Duration(milliseconds(60))}) {
+      Gpu gpu({{.percent = 50, .kernel = kernel, .most = most}});
+      gpu.run(seconds(20));
+      EXPECT_NEAR(gpu.part_of(seconds(20), 0), most / 100.0, 0.01) << most;
+      EXPECT_FALSE(gpu.windows().divides());
+    }
+  }
+}
+
+TEST(ComputeWindows, AProgramHasItsShareBesideOthersAndItsBoundAlone) {
+  Gpu gpu({{.percent = 30, .kernel = milliseconds(1), .most = 40},
+           {.percent = 70, .kernel = milliseconds(1)}});
+  gpu.run(seconds(10));
+  EXPECT_NEAR(gpu.part_of(seconds(10), 0), 0.3, 0.02);
+  EXPECT_NEAR(gpu.part_of(seconds(10), 1), 0.7, 0.02);
+  gpu[0].worked = {};
+  gpu[1].asleep = true;
+  gpu.run(seconds(10));
+  EXPECT_NEAR(gpu.part_of(seconds(10), 0), 0.4, 0.02);
+}
+
+// The others get what the bound leaves.
+TEST(ComputeWindows, ABoundBelowTheOwnPartLeavesTheRestToTheOthers) {
+  Gpu gpu({{.percent = 50, .kernel = milliseconds(1), .most = 20},
+           {.percent = 25, .kernel = milliseconds(1)},
+           {.percent = 25, .kernel = milliseconds(1)}});
+  gpu.run(seconds(20));
+  EXPECT_NEAR(gpu.part_of(seconds(20), 0), 0.2, 0.01);
+  EXPECT_NEAR(gpu.part_of(seconds(20), 1), 0.4, 0.02);
+  EXPECT_NEAR(gpu.part_of(seconds(20), 2), 0.4, 0.02);
+}
+
+TEST(ComputeWindows, NobodyWaitsForAPartyWithoutAShare) {
+  Gpu gpu({{.percent = 50, .kernel = milliseconds(1), .share = false, .most = 30},
+           {.percent = 50, .kernel = milliseconds(1), .share = false}});
+  gpu.run(seconds(10));
+  EXPECT_FALSE(gpu.windows().divides());
+  EXPECT_EQ(gpu[1].longest, Duration());
+  // The program runs beside the other one, and all of that time counts.
+  EXPECT_NEAR(gpu.part_of(seconds(10), 0), 0.15, 0.02);
+}
+
+// At random: over some seconds no program has more than its bound.
+TEST(ComputeWindows, NobodyIsAboveItsBound) {
+  for (unsigned seed = 1; seed <= 30; ++seed) {
+    std::mt19937 random(seed);
+    const auto number = [&](int least, int most) {
+      return std::uniform_int_distribution<int>(least, most)(random);
+    };
+    std::vector<Program> programs(static_cast<std::size_t>(number(1, 4)));
+    for (Program& program : programs) {
+      program.percent = number(5, 95);
+      program.share = number(0, 1) == 0;
+      program.most = number(0, 2) == 0 ? 0 : number(5, 95);
+      program.kernel = microseconds(number(1, 300) * 100);
+      program.pause = number(0, 2) == 0 ? Duration(milliseconds(number(0, 50))) : Duration();
+    }
+    Gpu gpu(programs);
+    for (int i = 0; i < 20; ++i) {
+      for (std::size_t who = 0; who < programs.size(); ++who) {
+        gpu[who].asleep = number(0, 3) == 0;
+      }
+      const Duration time = milliseconds(number(50, 2000));
+      std::vector<Duration> before;
+      for (std::size_t who = 0; who < programs.size(); ++who) before.push_back(gpu[who].worked);
+      gpu.run(time);
+      for (std::size_t who = 0; who < programs.size(); ++who) {
+        if (programs[who].most == 0) continue;
+        const Duration allowed = time * programs[who].most / 100 + ComputeBound::kMostSaved;
+        EXPECT_LE(gpu[who].worked - before[who], allowed + programs[who].kernel + milliseconds(1))
+            << "seed " << seed;
+      }
+    }
+  }
 }
 
 // At random: nobody who wants the GPU waits for long, and at most one party has a window.

@@ -79,16 +79,20 @@ Result<void> LeaseTables::load_parts(StoredLease& lease) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto gpus,
       database_.prepare("SELECT uuid, limit_bytes, soft_limit_bytes, swap, oversize_bytes,"
-                        " highest_limit_bytes, compute"
+                        " highest_limit_bytes, compute, compute_max"
                         " FROM lease_gpu WHERE lease = ? ORDER BY position"));
   gpus.bind(to_integer(lease.id.value));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, gpus.step());
     if (!row) break;
-    lease.gpus.push_back(StoredGpu{GpuUuid{gpus.bytes(0)}, bytes_at(gpus, 1), bytes_at(gpus, 2),
-                                   gpus.integer(3) != 0, Bytes(from_integer(gpus.integer(4))),
-                                   Bytes(from_integer(gpus.integer(5))),
-                                   static_cast<int>(gpus.integer(6))});
+    lease.gpus.push_back(
+        StoredGpu{GpuUuid{gpus.bytes(0)},
+                  bytes_at(gpus, 1),
+                  bytes_at(gpus, 2),
+                  gpus.integer(3) != 0,
+                  Bytes(from_integer(gpus.integer(4))),
+                  Bytes(from_integer(gpus.integer(5))),
+                  {static_cast<int>(gpus.integer(6)), static_cast<int>(gpus.integer(7))}});
   }
   GPUROTA_ASSIGN_OR_RETURN(
       auto arguments,
@@ -132,14 +136,15 @@ Result<void> LeaseTables::write(const StoredLease& lease) {
 Result<void> LeaseTables::write_parts(const StoredLease& lease) {
   const std::int64_t id = to_integer(lease.id.value);
   GPUROTA_ASSIGN_OR_RETURN(
-      auto gpu, database_.prepare("INSERT INTO lease_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+      auto gpu, database_.prepare("INSERT INTO lease_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   for (std::size_t i = 0; i < lease.gpus.size(); ++i) {
     const StoredGpu& each = lease.gpus[i];
     gpu.bind(id).bind(to_integer(i)).bind_text(each.uuid.value);
     gpu.bind(to_integer(each.limit)).bind(to_integer(each.soft_limit));
     gpu.bind(each.swap ? 1 : 0);
     gpu.bind(to_integer(each.oversize.count()));
-    GPUROTA_TRY(gpu.bind(to_integer(each.highest_limit.count())).bind(each.compute).run());
+    gpu.bind(to_integer(each.highest_limit.count()));
+    GPUROTA_TRY(gpu.bind(each.compute.least).bind(each.compute.most).run());
   }
   GPUROTA_ASSIGN_OR_RETURN(auto argument,
                            database_.prepare("INSERT INTO lease_argument VALUES (?, ?, ?)"));

@@ -43,7 +43,7 @@ constexpr const char* kSelectRequests =
     " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id,"
     " threshold_bytes, swap, priority, quantum_ms, oversize, gpu_type, min_memory_bytes, min_cc,"
     " near, name, begins_ms, kept, gpu_class, among, blocked_ms, protected_ms, placed_ms, on_time,"
-    " used, warn_s, warn_signal, latency, compute"
+    " used, warn_s, warn_signal, latency, compute, compute_max"
     " FROM request ORDER BY since_ms, id";
 
 ports::StoredRequest request_at(const Statement& row) {
@@ -83,7 +83,7 @@ ports::StoredRequest request_at(const Statement& row) {
   request.used = row.integer(35) != 0;
   request.warning = {std::chrono::seconds(row.integer(36)), static_cast<int>(row.integer(37))};
   request.latency = latency_at(row, 38);
-  request.compute = static_cast<int>(row.integer(39));
+  request.compute = {static_cast<int>(row.integer(39)), static_cast<int>(row.integer(40))};
   return request;
 }
 
@@ -132,8 +132,8 @@ Result<void> QueueTables::save_request(const ports::StoredRequest& request) {
                         " note, holder_pid, holder_start, boot_id, threshold_bytes, swap, priority,"
                         " quantum_ms, oversize, gpu_type, min_memory_bytes, min_cc, near, name,"
                         " begins_ms, kept, gpu_class, among, blocked_ms, protected_ms, placed_ms,"
-                        " on_time, used, warn_s, warn_signal, latency, compute) VALUES (?, ?, ?, ?,"
-                        " ?, ?, ?, ?,"
+                        " on_time, used, warn_s, warn_signal, latency, compute,"
+                        " compute_max) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
                         " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
                         " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
@@ -155,7 +155,8 @@ Result<void> QueueTables::save_request(const ports::StoredRequest& request) {
   insert.bind(request.blocked.count()).bind(request.protected_for.count());
   insert.bind(to_integer(request.placed)).bind(request.on_time ? 1 : 0).bind(request.used ? 1 : 0);
   insert.bind(request.warning.before.count()).bind(request.warning.signal);
-  GPUROTA_TRY(insert.bind_text(to_string(request.latency)).bind(request.compute).run());
+  insert.bind_text(to_string(request.latency));
+  GPUROTA_TRY(insert.bind(request.compute.least).bind(request.compute.most).run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     GPUROTA_TRY(gpu.bind(id).bind(to_integer(i)).bind_text(request.gpus[i].value).run());

@@ -42,6 +42,7 @@ ports::StoredRequest make_request(std::uint64_t id) {
   request.quantum = 5s;
   request.warning = {90s, 12};
   request.latency = LatencyClass::kInteractive;
+  request.compute = {30, 50};
   request.begins = WallTime(1800000000123ms);
   request.kept = {GpuUuid{"GPU-a"}, GpuUuid{"MIG-b"}};
   return request;

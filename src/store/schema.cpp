@@ -339,6 +339,11 @@ ALTER TABLE lease ADD COLUMN parked TEXT NOT NULL DEFAULT '';
 ALTER TABLE lease_gpu ADD COLUMN compute INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE request ADD COLUMN compute INTEGER NOT NULL DEFAULT 0;
 )sql",
+    R"sql(
+-- the upper bound of the compute time in percent; 0: none
+ALTER TABLE lease_gpu ADD COLUMN compute_max INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE request ADD COLUMN compute_max INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -48,6 +48,7 @@ StoredLease make_lease(std::uint64_t id) {
   lease.pod_uid = "1b4e-7";
   lease.kubelet_container = "/docker/a\xff";
   lease.latency = LatencyClass::kInteractive;
+  lease.gpus[0].compute = {30, 50};
   lease.park = ParkState::kParked;
   lease.parked = {{4711, 123456}, {4712, 123457}};
   return lease;

@@ -238,6 +238,35 @@ void add_per_lease(Text& text, const std::vector<proto::Lease>& leases) {
   }
 }
 
+// How the leases' work fared in the last minute. Leases of which nothing is known are missing.
+void add_last_minutes(Text& text, const std::vector<proto::Lease>& leases) {
+  const auto series = [&](const char* name, const char* help, auto percent_of) {
+    text.begin(name, "gauge", help);
+    for (const proto::Lease& lease : leases) {
+      const std::optional<int> percent = percent_of(lease);
+      if (!percent) continue;
+      text.add(fmt::format("lease=\"{}\",{},kind=\"{}\"", to_string(lease.lease_id),
+                           user_label(lease), to_string(lease.kind)),
+               *percent / 100.0);
+    }
+  };
+  series("gpurota_lease_held_back_ratio",
+         "The part of the last minute for which work of the lease was held back, for interactive "
+         "leases or until it was the lease's turn to compute.",
+         [](const proto::Lease& lease) {
+           return lease.last_minute ? std::optional(lease.last_minute->held_percent) : std::nullopt;
+         });
+  series("gpurota_lease_compute_promised_ratio",
+         "The share of its GPU's compute time that the lease is promised.",
+         [](const proto::Lease& lease) { return lease.compute_percent; });
+  series("gpurota_lease_compute_ratio",
+         "The part of its GPU's compute time that the lease got in the last minute; missing while "
+         "the time is not divided.",
+         [](const proto::Lease& lease) {
+           return lease.last_minute ? lease.last_minute->got_percent : std::nullopt;
+         });
+}
+
 // The sums of one container on one GPU.
 struct PodSum {
   std::optional<std::uint64_t> used{0};  // empty: unknown
@@ -401,7 +430,10 @@ std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now, 
   add_enforcement(text, snapshot->status);
   if (snapshot->turns) add_turns(text, snapshot->status, *snapshot->turns);
   add_leases(text, snapshot->status);
-  if (extra.per_lease) add_per_lease(text, snapshot->status.leases);
+  if (extra.per_lease) {
+    add_per_lease(text, snapshot->status.leases);
+    add_last_minutes(text, snapshot->status.leases);
+  }
   if (extra.per_pod) add_per_pod(text, snapshot->status.leases);
   if (extra.per_user) add_per_user(text, snapshot->status.leases);
   add_queue(text, snapshot->queue.requests, now);

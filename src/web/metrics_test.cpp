@@ -87,8 +87,25 @@ TEST(Metrics, NameUsersAndLeasesOnlyWhereTheSiteWantsIt) {
       metrics_text(snapshot, kNow, {.per_lease = true}),
       HasSubstr(
           "\ngpurota_lease_held_back_seconds{lease=\"L1\",user=\"alice\",kind=\"run\"} 12\n"));
+  EXPECT_THAT(leases, Not(HasSubstr("_ratio{lease=\"L1\"")));
   EXPECT_THAT(leases, Not(HasSubstr("limit_bytes{lease=\"L2\"")));
   EXPECT_THAT(leases, Not(HasSubstr("secret")));
+}
+
+TEST(Metrics, SayHowMuchOfAGpusTimeALeaseGot) {
+  Snapshot snapshot = a_snapshot();
+  proto::Lease& lease = snapshot.status.leases[0];
+  lease.kind = proto::LeaseKind::kRun;
+  lease.compute_percent = 30;
+  lease.last_minute.emplace();
+  lease.last_minute->seconds = 60;
+  lease.last_minute->held_percent = 69;
+  lease.last_minute->got_percent = 31;
+  const std::string text = metrics_text(snapshot, kNow, {.per_lease = true});
+  const std::string labels = "{lease=\"L1\",user=\"alice\",kind=\"run\"} ";
+  EXPECT_THAT(text, HasSubstr("\ngpurota_lease_held_back_ratio" + labels + "0.69\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_lease_compute_promised_ratio" + labels + "0.3\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_lease_compute_ratio" + labels + "0.31\n"));
 }
 
 TEST(Metrics, AHostileNameStaysInItsLabel) {

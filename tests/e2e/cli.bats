@@ -77,7 +77,7 @@ wanted = {
                "command note model priority quantum_ms name pod allocation warn_seconds "
                "warn_signal leaves enforced_by not_by_driver limited_group "
                "latency held_back_for held_seconds parked park_trouble compute_percent "
-               "park_wait"),
+               "compute_max_percent park_wait last_minute"),
     "lease gpus": (lease["gpus"][0],
                    "index label uuid limit_bytes soft_limit_bytes used_bytes granted_bytes "
                    "processes unused_since oversize_bytes turn turn_position moved_out_bytes "
@@ -85,7 +85,7 @@ wanted = {
     "processes": (json.load(open("ps.json"))["processes"][0],
                   "pid uid user gpu gpu_label gpu_uuid type used_bytes lease_id tenant command "
                   "container allocations refusals unhooked unhooked_names held_seconds bursts "
-                  "library"),
+                  "share_wait_seconds library"),
     "checks": (json.load(open("doctor.json"))["checks"][0], "name status summary remedy"),
 }
 for name, (thing, fields) in wanted.items():

@@ -52,6 +52,7 @@ worker_was_held() {
   gpurota ps | grep -q 'has held back work for .* for interactive leases'
   gpurota explain L2 | grep -q 'its programs hold back work while programs of L1 have work'
   gpurota explain L2 | grep -q 'its programs have held back work for'
+  gpurota explain L2 | grep -q 'its work was held back for .* %.*, for L1 (interactive)'
   gpurota explain L1 | grep -q 'is interactive'
   gpurota ps --json | python3 -c '
 import json, sys

@@ -309,6 +309,21 @@ class Configurations(DraCase):
         lease, = self.leases()
         self.assertEqual((lease["priority"], lease["quantum_ms"]), (20, 5000))
 
+    def test_give_memory_a_share_of_the_compute_time(self):
+        self.start_plugin()
+        device = self.device_names()[0]
+        share = [config("FromClass", share="memory", maxCompute="60%", computeMax="80%"),
+                 config("FromClaim", compute="60%")]
+        self.prepared(self.allocate("a", memory="1Gi", device=device, configs=share))
+        lease, = self.leases()
+        self.assertEqual((lease["compute_percent"], lease["compute_max_percent"]), (60, 80))
+        # The scheduler does not count shares.
+        refusal = self.refusal(self.allocate("b", memory="1Gi", device=device, configs=share))
+        self.assertIn("has 35 % of its compute time left", refusal)
+        refusal = self.refusal(self.allocate(
+            "c", memory="1Gi", device=device, configs=[config("FromClaim", compute="99%")]))
+        self.assertIn("compute is not a share", refusal)
+
     def test_of_a_claim_never_go_beyond_those_of_its_class(self):
         self.start_plugin()
         turns = self.device_names("turns")[0]

@@ -86,8 +86,9 @@ Result<void> read_classes(const Raw& raw, LeaseWishes& run) {
   const LatencyClass latency = run.latency.value_or(LatencyClass::kNormal);
   GPUROTA_TRY(check_latency(latency, {run.memory.has_value() || run.swap, raw.filler}));
   GPUROTA_ASSIGN_OR_RETURN(run.compute, compute_of(raw.compute));
+  GPUROTA_ASSIGN_OR_RETURN(run.compute_max, compute_max_of(raw.compute_max));
   const std::size_t named = run.gpu_ids.size();
-  return check_compute_share(run.compute.value_or(0),
+  return check_compute_share({run.compute.value_or(0), compute_bound(run.compute_max.value_or(0))},
                              {.limited = run.memory.has_value(),
                               .swap = run.swap,
                               .filler = raw.filler,
@@ -163,8 +164,8 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
-        raw.latency || raw.compute || raw.priority || raw.quantum || raw.warn || raw.gpu_type ||
-        raw.gpu_class || raw.min_memory || raw.min_cc || raw.near || raw.name) {
+        raw.latency || raw.compute || raw.compute_max || raw.priority || raw.quantum || raw.warn ||
+        raw.gpu_type || raw.gpu_class || raw.min_memory || raw.min_cc || raw.near || raw.name) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout or --until can be combined with it");

@@ -38,7 +38,8 @@ struct LeaseWishes {
   bool swap = false;                // in turns with others
   bool oversize = false;            // memory that does not fit on the GPU is in host memory
   std::optional<LatencyClass> latency;
-  std::optional<int> compute;  // percent; 0: none
+  std::optional<int> compute;      // percent; 0: none
+  std::optional<int> compute_max;  // percent; 100: none
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
   std::optional<EndWarning> warning;
@@ -142,6 +143,7 @@ struct UpdateOptions {
   std::optional<std::string> quantum;  // as written
   std::optional<LatencyClass> latency;
   std::optional<int> compute;         // percent; 0: none
+  std::optional<int> compute_max;     // percent; 100: none
   std::optional<EndWarning> warning;  // at least one of `memory` to `warning` is set
   std::optional<std::string> reason;
 };

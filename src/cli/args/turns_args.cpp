@@ -48,6 +48,13 @@ Result<std::optional<int>> compute_of(const std::optional<std::string>& text) {
   return std::optional(*percent);
 }
 
+Result<std::optional<int>> compute_max_of(const std::optional<std::string>& text) {
+  if (!text) return std::optional<int>();
+  auto percent = parse_compute_bound(*text);
+  if (!percent) return tl::unexpected(std::move(percent).error().context("--compute-max"));
+  return std::optional(*percent);
+}
+
 Result<std::optional<int>> priority_of(const std::optional<std::string>& text) {
   if (!text) return std::optional<int>();
   if (*text == "high") return std::optional(kHigh);

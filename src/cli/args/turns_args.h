@@ -14,6 +14,8 @@ std::optional<LatencyClass> latency_of(const std::optional<std::string>& text);
 
 // "30%": percent of the compute time.
 Result<std::optional<int>> compute_of(const std::optional<std::string>& text);
+// "50%": the most percent of the compute time; 100: no bound.
+Result<std::optional<int>> compute_max_of(const std::optional<std::string>& text);
 
 // "high", "normal", "low", or a number from -100 to 100.
 Result<std::optional<int>> priority_of(const std::optional<std::string>& text);

@@ -23,6 +23,7 @@ TypedOptions typed_options(const Raw& raw) {
   add(typed.of_lease, raw.as_.has_value(), "--as");
   add(typed.of_lease, raw.latency.has_value(), "--latency");
   add(typed.of_lease, raw.compute.has_value(), "--compute");
+  add(typed.of_lease, raw.compute_max.has_value(), "--compute-max");
   add(typed.of_lease, raw.priority.has_value(), "--priority");
   add(typed.of_lease, raw.memory_threshold.has_value(), "--memory-threshold");
   typed.timeout = raw.timeout.has_value();

@@ -22,15 +22,16 @@ Result<Command> update_command(const Raw& raw) {
   update.quantum = raw.quantum;
   update.latency = latency_of(raw.latency);
   GPUROTA_ASSIGN_OR_RETURN(update.compute, compute_of(raw.compute));
+  GPUROTA_ASSIGN_OR_RETURN(update.compute_max, compute_max_of(raw.compute_max));
   GPUROTA_ASSIGN_OR_RETURN(update.warning, warning_of(raw.warn));
   update.reason = raw.reason;
   if (!update.memory && !update.soft_limit && !update.note && !update.lasts && !update.until &&
       !update.priority && !update.quantum && !update.latency && !update.compute &&
-      !update.warning) {
+      !update.compute_max && !update.warning) {
     return fail(
         Code::kInvalid,
         "nothing to change: give --memory, --soft-limit, --for, --until, --latency, --compute, "
-        "--priority, --quantum, --warn or --note");
+        "--compute-max, --priority, --quantum, --warn or --note");
   }
   return update;
 }

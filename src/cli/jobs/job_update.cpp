@@ -32,6 +32,8 @@ Result<ChangedOptions> change_options(const std::vector<std::string>& before,
       call.latency = to_string(*run.latency);
     } else if (word.name == "--compute") {
       call.compute_percent = run.compute;
+    } else if (word.name == "--compute-max") {
+      call.compute_max_percent = run.compute_max;
     } else if (word.name == "--warn" && run.warning) {
       set_warning(call, *run.warning);
     } else {

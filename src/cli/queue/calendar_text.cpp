@@ -193,6 +193,9 @@ std::string booking_line(const proto::Booking& booking, WallTime now) {
   std::string share = share_text(booking.memory);
   if (booking.latency == proto::LatencyClass::kInteractive) share += ", interactive";
   if (booking.compute_percent) share += fmt::format(", {}% compute", *booking.compute_percent);
+  if (booking.compute_max_percent) {
+    share += fmt::format(", at most {}% compute", *booking.compute_max_percent);
+  }
   return fmt::format("{}: GPU {}{} from {} to {}", to_string(booking.request_id),
                      joined_labels(booking.labels), share.empty() ? "" : " (" + share + ")",
                      local_time_text(booking.begins, now), local_time_text(booking.ends, now));

@@ -6,6 +6,7 @@
 #include "cli/queue/alternatives.h"
 #include "cli/queue/calendar_text.h"
 #include "cli/queue/waiting.h"
+#include "cli/text/last_minute_text.h"
 #include "cli/text/ps_doctor_text.h"
 #include "cli/text/share_text.h"
 #include "cli/text/time_text.h"
@@ -110,12 +111,26 @@ std::string enforcement_lines(const proto::Lease& lease) {
   return text;
 }
 
-std::string compute_line(const proto::Lease& lease) {
-  if (!lease.compute_percent || lease.gpus.empty()) return {};
-  return fmt::format(
-      "  has at least {} % of the compute time of GPU {} while other slices have "
-      "work there\n",
-      *lease.compute_percent, label_of(lease.gpus.front()));
+std::string compute_lines(const proto::Lease& lease) {
+  if (lease.gpus.empty()) return {};
+  const std::string gpu = label_of(lease.gpus.front());
+  std::string text;
+  if (lease.compute_percent) {
+    text += fmt::format(
+        "  has at least {} % of the compute time of GPU {} while other slices have work there\n",
+        *lease.compute_percent, gpu);
+  }
+  if (lease.compute_max_percent) {
+    text += fmt::format("  has at most {} % of the compute time of GPU {}\n",
+                        *lease.compute_max_percent, gpu);
+  }
+  if (const std::string bounded = bounded_text(lease); !bounded.empty()) {
+    text += fmt::format("  its work waited for {} because of that upper bound\n", bounded);
+  }
+  if (const std::string got = got_text(lease); !got.empty()) {
+    text += fmt::format("  its part of the compute time of GPU {}: {}\n", gpu, got);
+  }
+  return text;
 }
 
 // Says for whom the programs of a lease hold back their work, and for how long they have done so.
@@ -135,6 +150,9 @@ std::string latency_lines(const proto::Lease& lease) {
   if (const std::int64_t held = lease.held_seconds.value_or(0); held > 0) {
     text += fmt::format("  its programs have held back work for {} so far\n",
                         duration_text(std::chrono::seconds(held)));
+  }
+  if (const std::string held = held_back_text(lease); !held.empty()) {
+    text += fmt::format("  its work was held back for {}\n", held);
   }
   return text;
 }
@@ -171,7 +189,7 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
   }
   text += enforcement_lines(lease);
   text += latency_lines(lease);
-  text += compute_line(lease);
+  text += compute_lines(lease);
   for (const proto::Request& request : requests) {
     const std::vector<std::string> planned = planned_names(request);
     const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const auto& gpu) {
@@ -203,6 +221,9 @@ std::string wish_text(const proto::Request& request) {
   if (request.oversize.value_or(false)) text += ", oversize";
   if (request.latency == proto::LatencyClass::kInteractive) text += " interactive";
   if (request.compute_percent) text += fmt::format(", {}% compute", *request.compute_percent);
+  if (request.compute_max_percent) {
+    text += fmt::format(", at most {}% compute", *request.compute_max_percent);
+  }
   return text;
 }
 

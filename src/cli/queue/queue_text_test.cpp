@@ -178,6 +178,28 @@ TEST(Explain, SaysForWhomWorkIsHeldBack) {
   EXPECT_THAT(explain_text(what, {}, 1001, kNow), HasSubstr("  is interactive: other slices"));
 }
 
+TEST(Explain, SaysHowMuchOfItsShareALeaseGot) {
+  Explained what;
+  proto::Lease lease;
+  lease.lease_id = {3};
+  lease.uid = 1001;
+  lease.since = kNow - 5min;
+  lease.gpus = {{.index = 1}};
+  lease.compute_percent = 30;
+  lease.last_minute.emplace();
+  lease.last_minute->seconds = 60;
+  lease.last_minute->held_percent = 69;
+  lease.last_minute->got_percent = 31;
+  lease.last_minute->held_for = {{LeaseId{4}, 69, proto::LatencyClass::kNormal}};
+  what.status.leases = {lease};
+  EXPECT_THAT(explain_text(what, {}, 1001, kNow),
+              HasSubstr("  its work was held back for 69 % of the last minute, for L4\n"
+                        "  has at least 30 % of the compute time of GPU 1 while other slices have "
+                        "work there\n"
+                        "  its part of the compute time of GPU 1: 31 % in the last minute, and "
+                        "wants more\n"));
+}
+
 TEST(Explain, SaysWhoEnforcesALimit) {
   Explained what;
   proto::Lease lease;

@@ -57,6 +57,7 @@ proto::LeaseRequest request_of(const LeaseWishes& wishes) {
   request.quantum = wishes.quantum;
   if (wishes.latency) request.latency = to_string(*wishes.latency);
   request.compute_percent = wishes.compute;
+  request.compute_max_percent = wishes.compute_max;
   if (wishes.warning && wishes.warning->is_set()) set_warning(request, *wishes.warning);
   if (wishes.lasts) request.seconds = wishes.lasts->count();
   request.gpu_type = wishes.gpu_type;

@@ -44,6 +44,8 @@ std::string what_text(Name name, std::chrono::seconds window) {
       return "pinned host memory";
     case Name::kInteractive:
       return "interactive leases";
+    case Name::kCompute:
+      return "compute share of a GPU";
     case Name::kUnknown:
       break;
   }
@@ -65,6 +67,8 @@ std::string amount_text(Name name, std::int64_t amount) {
     case Name::kBookAhead:
     case Name::kBookingLength:
       return duration_text(std::chrono::seconds(amount));
+    case Name::kCompute:
+      return fmt::format("{} %", amount);
     case Name::kInteractive:
       return amount > 0 ? "yes" : "no";
     default:

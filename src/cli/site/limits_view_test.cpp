@@ -24,6 +24,7 @@ TEST(LimitsText, ShowsUseLimitAndTheSourceOfTheRule) {
       {.name = Name::kLeases, .most = 64, .used = 3, .origin = From::kSite},
       {.name = Name::kPinned, .origin = From::kDefault},
       {.name = Name::kInteractive, .most = 0, .origin = From::kEveryone},
+      {.name = Name::kCompute, .most = 50, .origin = From::kUser},
       {.name = Name::kBookingLength, .most = 72 * 3600, .origin = From::kSite},
       {.name = Name::kBookedHours, .most = 42 * 3600, .used = 40 * 3600, .origin = From::kSite},
       {.name = Name::kAllBookedHours, .used = 5400, .origin = From::kSite},
@@ -39,6 +40,7 @@ TEST(LimitsText, ShowsUseLimitAndTheSourceOfTheRule) {
             "leases and requests           3       64  max_leases_per_user\n"
             "pinned host memory            -     none\n"
             "interactive leases            -       no  everyone\n"
+            "compute share of a GPU        -     50 %  user alice\n"
             "time of a booking             -      3 d  [bookings]\n"
             "booked GPU hours in 7 d      40       42  [bookings]\n"
             "the same of all users       1.5     none\n");

@@ -1,6 +1,7 @@
 #include "cli/status/status_rows.h"
 
 #include "base/text.h"
+#include "cli/text/last_minute_text.h"
 #include "cli/text/ps_doctor_text.h"
 #include "cli/text/time_text.h"
 #include "client/reason_text.h"
@@ -104,6 +105,19 @@ std::string found_text(const proto::Finding& finding) {
   return others == 0 ? text : text + fmt::format(" and {} more", others);
 }
 
+// "compute 30% (got 31%)", "compute at most 50%".
+std::string compute_text(const proto::Lease& lease) {
+  if (!lease.compute_percent && !lease.compute_max_percent) return {};
+  std::string text = "compute";
+  if (lease.compute_percent) text += fmt::format(" {}%", *lease.compute_percent);
+  if (lease.compute_max_percent) {
+    text +=
+        fmt::format("{} at most {}%", lease.compute_percent ? "," : "", *lease.compute_max_percent);
+  }
+  const auto got = lease.last_minute ? lease.last_minute->got_percent : std::nullopt;
+  return got ? text + fmt::format(" (got {}%)", *got) : text;
+}
+
 // "reservation", "swap", "oversize job", "interactive", "compute 30%"; nothing for a run with
 // memory of its own. Mentions turns.
 std::string share_kind_text(const proto::Lease& lease, const proto::LeaseGpu& share) {
@@ -111,7 +125,7 @@ std::string share_kind_text(const proto::Lease& lease, const proto::LeaseGpu& sh
   if (lease.share == proto::Share::kSwap && !share.turn) text = "swap";
   if (share.oversize_bytes) text = "oversize";
   if (lease.latency == proto::LatencyClass::kInteractive) text = "interactive";
-  if (lease.compute_percent) text = fmt::format("compute {}%", *lease.compute_percent);
+  if (const std::string compute = compute_text(lease); !compute.empty()) text = compute;
   const bool plain = lease.kind == proto::LeaseKind::kRun || is_filler(lease);
   if (!plain) text += (text.empty() ? "" : " ") + std::string(to_string(lease.kind));
   return text;
@@ -298,6 +312,7 @@ class Rows {
       parts.add("unused");
     }
     parts.add(share_kind_text(lease, share));
+    parts.add(short_held_text(lease));
     parts.add(purpose(lease));
     return parts.cell(share.unused_since ? Colour::kYellow : Colour::kNone);
   }

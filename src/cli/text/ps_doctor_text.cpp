@@ -75,10 +75,15 @@ std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
 std::string held_lines(const proto::ListProcesses::Reply& reply) {
   std::string text;
   for (const proto::Process& process : reply.processes) {
-    const std::int64_t held = process.held_seconds.value_or(0);
-    if (held == 0 || !process.pid) continue;
-    text += fmt::format("{} has held back work for {} s so far, for interactive leases\n",
-                        *process.pid, held);
+    if (!process.pid) continue;
+    if (const std::int64_t held = process.held_seconds.value_or(0); held > 0) {
+      text += fmt::format("{} has held back work for {} s so far, for interactive leases\n",
+                          *process.pid, held);
+    }
+    if (const std::int64_t waited = process.share_wait_seconds.value_or(0); waited > 0) {
+      text += fmt::format("{} has waited for {} s so far until its lease could compute\n",
+                          *process.pid, waited);
+    }
   }
   return text;
 }
@@ -171,6 +176,9 @@ std::string lease_line(const proto::Lease& lease) {
   if (lease.latency == proto::LatencyClass::kInteractive) gpus += ", interactive";
   if (lease.compute_percent) {
     gpus += fmt::format(", {}% of its compute time", *lease.compute_percent);
+  }
+  if (lease.compute_max_percent) {
+    gpus += fmt::format(", at most {}% of its compute time", *lease.compute_max_percent);
   }
   if (lease.parked) gpus += fmt::format(", {}", to_string(*lease.parked));
   const std::string name = lease.name ? fmt::format(" ({})", display_text(*lease.name, 64)) : "";

@@ -46,6 +46,10 @@ TEST(PsDoctorText, PsSaysForHowLongWorkWasHeldBack) {
   EXPECT_NE(
       ps_text(reply, {}).find("4711 has held back work for 12 s so far, for interactive leases\n"),
       std::string::npos);
+  process.share_wait_seconds = 3;
+  EXPECT_NE(
+      ps_text(reply, {}).find("4711 has waited for 3 s so far until its lease could compute\n"),
+      std::string::npos);
 }
 
 TEST(PsDoctorText, PsNamesContainersWhereThereAreAny) {

@@ -6,6 +6,7 @@
 #include "cli/text/bars.h"
 #include "cli/text/board_text.h"
 #include "cli/text/done_text.h"
+#include "cli/text/last_minute_text.h"
 #include "cli/text/ps_doctor_text.h"
 #include "cli/text/share_text.h"
 #include "cli/text/time_text.h"
@@ -177,6 +178,14 @@ void draw_lease_details(Lines& lines, const Model& model, const proto::Lease& le
     const Bytes out = share.moved_out_bytes.value_or(Bytes());
     if (!out.is_zero()) lines.add("moved", to_string(out) + " in host memory");
   }
+  if (lease.compute_percent) {
+    lines.add("compute", fmt::format("{} % promised", *lease.compute_percent));
+  }
+  if (lease.compute_max_percent) {
+    lines.add("at most", fmt::format("{} % of the compute time", *lease.compute_max_percent));
+  }
+  lines.add("got", got_text(lease));
+  lines.add("held back", held_back_text(lease));
   add_turns(lines, model, gpu);
   lines.skip();
   add_graphs(lines, model.history(lease.lease_id, gpu));

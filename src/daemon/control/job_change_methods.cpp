@@ -168,10 +168,11 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
   update.warn_signal = call.warn_signal;
   update.latency = call.latency;
   update.compute_percent = call.compute_percent;
+  update.compute_max_percent = call.compute_max_percent;
   const auto said = [&update] {
     return update.memory || update.soft_limit || update.note || update.seconds || update.priority ||
            update.quantum || update.warn_seconds || update.warn_signal || update.latency ||
-           update.compute_percent;
+           update.compute_percent || update.compute_max_percent;
   };
   const LeaseEntry* lease = job.lease ? parts_.tables.find(*job.lease) : nullptr;
   // A reservation does not belong to the job.
@@ -196,15 +197,19 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
   }
   Lease changed = lease->lease;
   changed.latency = latency.value_or(changed.latency);
-  if (update.compute_percent && !check_compute(changed, *update.compute_percent)) {
-    update.compute_percent = std::nullopt;
+  const ComputeShare share =
+      changed_share(changed.compute(), update.compute_percent, update.compute_max_percent);
+  if (share != changed.compute() && !check_compute(changed, share)) {
+    update.compute_percent = update.compute_max_percent = std::nullopt;
     all = false;
   }
   if (!said()) return false;
   GPUROTA_TRY(leases_.check_update(caller, *lease, update));
   UpdateRequest request{update.memory, update.soft_limit, update.note};
   request.latency = latency;
-  request.compute = update.compute_percent;
+  if (update.compute_percent || update.compute_max_percent) {
+    request.compute = share;
+  }
   request.by = {caller.uid, call.reason.value_or("")};
   if (update.seconds) request.lasts = std::chrono::seconds(*update.seconds);
   if (update.priority) {

@@ -94,7 +94,8 @@ Result<void> take_latency(const proto::LeaseRequest& wanted, AcquireRequest& req
 
 // After take_latency(), and after the GPUs are known.
 Result<void> take_compute(const proto::LeaseRequest& wanted, AcquireRequest& request) {
-  request.placement.compute = wanted.compute_percent.value_or(0);
+  request.placement.compute = {wanted.compute_percent.value_or(0),
+                               compute_bound(wanted.compute_max_percent.value_or(0))};
   return check_compute(request);
 }
 
@@ -406,7 +407,10 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
   if (call.priority) request.priority = *priority;
   request.quantum = *quantum;
   request.latency = *latency;
-  request.compute = call.compute_percent;
+  if (call.compute_percent || call.compute_max_percent) {
+    request.compute =
+        changed_share((*entry)->lease.compute(), call.compute_percent, call.compute_max_percent);
+  }
   if (call.warn_seconds || call.warn_signal) {
     const auto warning =
         changed_end_warning((*entry)->lease.warning, call.warn_seconds, call.warn_signal);

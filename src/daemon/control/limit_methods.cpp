@@ -78,6 +78,7 @@ std::vector<proto::UserLimit> limits_of(const Allowances::Standing& standing,
       shown(Name::kPinned, value_of(limits.pinned), {}, from.pinned)};
   all.push_back(
       shown(Name::kInteractive, limits.interactive.value_or(true) ? 1 : 0, {}, from.interactive));
+  all.push_back(shown(Name::kCompute, value_of(limits.compute), {}, from.compute));
   return all;
 }
 

@@ -152,6 +152,7 @@ class PrivacyTest : public FakeWorldTest,
                .grants = grants,
                .tenants = tenants.table(),
                .latency = tenants.latency(),
+               .held_back = tenants.held_back(),
                .attribution = attribution,
                .users = world.users,
                .watch = keeper,
@@ -360,6 +361,18 @@ TEST_F(PrivacyTest, RefusalsAreShownToTheirUserAndAdministratorsOnly) {
   EXPECT_THAT(ask(kBob, proto::Events{}), Not(HasSubstr("was refused")));
   EXPECT_THAT(ask(kAlice, proto::Events{}), HasSubstr("the release of a lease was refused"));
   EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("the release of a lease was refused"));
+}
+
+// The event tells how much the programs of the user work.
+TEST_F(PrivacyTest, HeldBackWorkIsShownToItsUserAndAdministratorsOnly) {
+  Recorder::Event event;
+  event.type = proto::EventType::kWorkHeldBack;
+  event.uid = kAlice;
+  event.message = "work of L1 was held back";
+  recorder.record(std::move(event));
+  EXPECT_THAT(ask(kBob, proto::Events{}), Not(HasSubstr("was held back")));
+  EXPECT_THAT(ask(kAlice, proto::Events{}), HasSubstr("was held back"));
+  EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("was held back"));
 }
 
 // The reason of a refusal shows the limits of the user.

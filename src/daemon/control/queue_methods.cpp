@@ -43,6 +43,7 @@ std::string placement_options(const proto::LeaseRequest& wanted) {
   add(wanted.memory.has_value(), "--memory");
   add(wanted.swap.value_or(false), "--swap");
   add(wanted.compute_percent.has_value(), "--compute");
+  add(wanted.compute_max_percent.has_value(), "--compute-max");
   add(wanted.gpu_type.has_value(), "--gpu-type");
   add(wanted.gpu_class.has_value(), "--gpu-class");
   add(wanted.min_memory_bytes.has_value(), "--min-memory");
@@ -201,6 +202,10 @@ proto::Alternative QueueMethods::alternative(const lease::WayOut& way, LeaseKind
     case Kind::kCount:
       shown.change = proto::AlternativeChange::kGpus;
       shown.gpus = way.count;
+      break;
+    case Kind::kCompute:
+      shown.change = proto::AlternativeChange::kCompute;
+      shown.compute_percent = way.compute;
       break;
   }
   for (const GpuUuid& gpu : way.gpus) shown.labels.push_back(parts_.gpus.name_of(gpu));

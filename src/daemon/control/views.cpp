@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace gpurota::daemon {
 namespace {
@@ -57,6 +58,13 @@ void show_board(const GpuFigures& figures, proto::Gpu& gpu) {
   if (figures.clock_limits) gpu.clock_limits = clock_limit_words(*figures.clock_limits);
   gpu.ecc_uncorrected = figures.ecc_uncorrected;
   gpu.xid_errors = figures.xid_errors;
+}
+
+// Of a lease, a request or a booking.
+template <class Shown>
+void show_share(const ComputeShare& share, Shown& shown) {
+  if (share.least != 0) shown.compute_percent = share.least;
+  if (share.most != 0) shown.compute_max_percent = share.most;
 }
 
 proto::LatencyClass shown_latency(LatencyClass latency) {
@@ -138,6 +146,40 @@ void Views::show_enforcement(const LeaseEntry& entry, proto::Lease& lease) const
   for (proto::LeaseGpu& gpu : lease.gpus) gpu.driver_limit_bytes = driver.limit_of(entry, gpu.uuid);
 }
 
+std::optional<proto::LastMinute> Views::last_minute(LeaseId id) const {
+  const std::optional<LastMinute> minute = parts_.held_back.last_minute(id, parts_.loop.now());
+  const auto known =
+      minute ? std::chrono::floor<std::chrono::seconds>(minute->known) : std::chrono::seconds();
+  if (known.count() == 0) return std::nullopt;
+  const auto percent = [&](Duration time) {
+    return static_cast<int>(std::lround(100.0 * static_cast<double>(time.count()) /
+                                        static_cast<double>(minute->known.count())));
+  };
+  proto::LastMinute shown;
+  shown.seconds = known.count();
+  shown.held_percent = percent(minute->held);
+  if (minute->got) shown.got_percent = percent(*minute->got);
+  if (minute->bounded) shown.bounded_percent = percent(*minute->bounded);
+  for (const auto& [other, time] : minute->held_for) {
+    proto::HeldFor& held = shown.held_for.emplace_back();
+    held.lease_id = other;
+    held.percent = percent(time);
+    const LeaseEntry* const entry = parts_.tables.find(other);
+    if (entry) held.latency = shown_latency(entry->lease.latency);
+  }
+  std::stable_sort(shown.held_for.begin(), shown.held_for.end(),
+                   [](const auto& a, const auto& b) { return a.percent > b.percent; });
+  return shown;
+}
+
+void Views::show_compute(const LeaseEntry& entry, proto::Lease& lease) const {
+  lease.latency = shown_latency(entry.lease.latency);
+  show_share(entry.lease.compute(), lease);
+  if (const std::set<LeaseId> whom = parts_.latency.held_back_for(entry.lease.id); !whom.empty()) {
+    lease.held_back_for.emplace(whom.begin(), whom.end());
+  }
+}
+
 proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   proto::Lease lease;
   lease.lease_id = entry.lease.id;
@@ -145,11 +187,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
                 : entry.lease.swap()    ? proto::Share::kSwap
                                         : proto::Share::kSlice;
   lease.priority = entry.lease.priority;
-  lease.latency = shown_latency(entry.lease.latency);
-  if (entry.lease.compute() != 0) lease.compute_percent = entry.lease.compute();
-  if (const std::set<LeaseId> whom = parts_.latency.held_back_for(entry.lease.id); !whom.empty()) {
-    lease.held_back_for.emplace(whom.begin(), whom.end());
-  }
+  show_compute(entry, lease);
   if (entry.lease.quantum) lease.quantum_ms = entry.lease.quantum->count();
   if (entry.lease.warning.is_set()) {
     lease.warn_seconds = static_cast<int>(entry.lease.warning.before.count());
@@ -184,6 +222,7 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
   }
   lease.held_seconds =
       std::chrono::floor<std::chrono::seconds>(parts_.latency.held(entry.lease.id)).count();
+  lease.last_minute = last_minute(entry.lease.id);
   if (!entry.lease.name.empty()) lease.name = entry.lease.name;
   if (entry.lease.kind == LeaseKind::kPod) lease.allocation = entry.ticket;
   if (entry.main) lease.pid = entry.main->pid();
@@ -314,7 +353,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }
   request.latency = shown_latency(entry.asked.latency);
-  if (placement.compute != 0) request.compute_percent = placement.compute;
+  show_share(placement.compute, request);
   request.free = entry.waiting.free_now;
   std::vector<std::string>& labels = request.planned_labels.emplace();
   for (const GpuUuid& uuid : entry.waiting.planned) {
@@ -348,8 +387,7 @@ proto::Booking Views::booking(const BookingEntry& entry, uid_t viewer) const {
   for (const GpuUuid& gpu : entry.kept) booking.labels.push_back(parts_.gpus.name_of(gpu));
   booking.memory = entry.asked.placement.memory;
   booking.latency = shown_latency(entry.asked.latency);
-  const int compute = entry.asked.placement.compute;
-  if (compute != 0) booking.compute_percent = compute;
+  show_share(entry.asked.placement.compute, booking);
   if (entry.trouble) {
     booking.trouble = reason_text(*entry.trouble, parts_.wall_clock());
     booking.wait_reason = wire_reason(*entry.trouble);
@@ -425,9 +463,12 @@ proto::Finding Views::finding(const watch::Finding& found, uid_t viewer) const {
 }
 
 bool Views::may_know_of(const ports::StoredEvent& stored, uid_t viewer) const {
-  const bool denial = stored.type == proto::to_string(proto::EventType::kCallDenied) ||
-                      stored.type == proto::to_string(proto::EventType::kGrantDenied);
-  return !denial || sees_all(viewer, stored.uid);
+  using proto::EventType;
+  for (const auto type :
+       {EventType::kCallDenied, EventType::kGrantDenied, EventType::kWorkHeldBack}) {
+    if (stored.type == proto::to_string(type)) return sees_all(viewer, stored.uid);
+  }
+  return true;
 }
 
 proto::Event Views::event(const ports::StoredEvent& stored, uid_t viewer) const {
@@ -509,6 +550,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
     shown.unhooked_names = use->unhooked_names;
     shown.held_seconds = std::chrono::floor<std::chrono::seconds>(use->held).count();
     shown.bursts = use->bursts;
+    shown.share_wait_seconds = std::chrono::floor<std::chrono::seconds>(use->waited).count();
   }
   return shown;
 }

@@ -9,6 +9,7 @@
 #include "daemon/leases/availability.h"
 #include "daemon/leases/lease_tables.h"
 #include "daemon/leases/queue_order.h"
+#include "daemon/tenants/held_back.h"
 #include "daemon/tenants/latency_pages.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
@@ -39,6 +40,7 @@ class Views {
     const lease::GrantBook& grants;
     const TenantTable& tenants;
     const LatencyPages& latency;
+    const HeldBack& held_back;
     Attribution& attribution;
     const Users& users;
     const WatchKeeper& watch;
@@ -64,8 +66,9 @@ class Views {
   std::optional<uid_t> like(uid_t viewer) const {
     return sees_all(viewer, std::nullopt) ? std::nullopt : std::optional(viewer);
   }
-  // An event about refused calls or grants counts what its user tried, so only viewers who see all
-  // of that user get the event.
+  // An event about refused calls or grants counts what its user tried, and an event about work that
+  // was held back tells how much the user's programs work. So only viewers who see all of that user
+  // get these events.
   bool may_know_of(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
@@ -86,6 +89,10 @@ class Views {
   proto::Gpu gpu(const GpuEntry& entry) const;
   // Adds the lease's processes on that GPU to `pids`.
   proto::LeaseGpu lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const;
+  // Nothing: nothing is known of a second yet.
+  std::optional<proto::LastMinute> last_minute(LeaseId id) const;
+  // Adds the lease's latency class and compute share.
+  void show_compute(const LeaseEntry& entry, proto::Lease& lease) const;
   // Adds who enforces the lease's limit.
   void show_enforcement(const LeaseEntry& entry, proto::Lease& lease) const;
   bool is_on_instance(pid_t pid, const GpuEntry& whole) const;

@@ -41,8 +41,13 @@ std::string turns_text(const Lease& lease, const Lease& before) {
     text += lease.quantum->count() > 0 ? fmt::format(", quantum {} ms", lease.quantum->count())
                                        : ", quantum auto";
   }
-  if (lease.compute() != before.compute()) {
-    text += fmt::format(", {} % of the compute time", lease.compute());
+  const ComputeShare now = lease.compute();
+  if (now.least != before.compute().least) {
+    text += fmt::format(", {} % of the compute time", now.least);
+  }
+  if (now.most != before.compute().most) {
+    text += now.most != 0 ? fmt::format(", at most {} % of the compute time", now.most)
+                          : ", no upper bound of the compute time";
   }
   if (lease.latency != before.latency) text += fmt::format(", {}", to_string(lease.latency));
   return text;

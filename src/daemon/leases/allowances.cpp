@@ -145,8 +145,20 @@ lease::Asking Allowances::asking(const AcquireRequest& request) const {
   lease::Asking asked = asking_of(request.placement, parts_.gpus);
   asked.priority = request.priority;
   asked.interactive = request.latency == LatencyClass::kInteractive;
+  asked.compute = request.placement.compute.least;
   if (request.lasts) asked.duration = std::chrono::ceil<std::chrono::seconds>(*request.lasts);
   return asked;
+}
+
+// The part of the lease's GPU's compute time that other leases of its user are promised.
+int Allowances::compute_beside(const Lease& lease) const {
+  int sum = 0;
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    const Lease& other = entry.lease;
+    if (id == lease.id || other.uid != lease.uid || other.gpus.empty()) continue;
+    if (lease.find_gpu(other.gpus.front().uuid) != nullptr) sum += other.compute().least;
+  }
+  return sum;
 }
 
 // Only growth is checked: the lease keeps what it has, whatever the limits are by now.
@@ -165,6 +177,11 @@ Result<void> Allowances::check_more(const Lease& lease, const Lease& changed) co
   if (changed.latency != lease.latency) {
     asked.interactive = changed.latency == LatencyClass::kInteractive;
     within.interactive = limits.interactive;
+  }
+  if (changed.compute().least > lease.compute().least) {
+    asked.compute = changed.compute().least;
+    asked.compute_there = compute_beside(lease);
+    within.compute = limits.compute;
   }
   if (changed.ends && lease.ends && *changed.ends > *lease.ends) {
     const WallTime from = std::max(*lease.ends, parts_.wall_clock());

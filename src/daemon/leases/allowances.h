@@ -65,6 +65,7 @@ class Allowances {
   // The holdings and the waiting requests of the user.
   lease::Holding held_by(uid_t uid, const UserLimits& limits) const;
   lease::Asking asking(const AcquireRequest& request) const;
+  int compute_beside(const Lease& lease) const;
   // Does not count leases of pods, and counts fillers only if the site does.
   int leases_of(uid_t uid) const;
   Result<void> check_pods() const;

@@ -103,6 +103,9 @@ lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookin
   request.kind = LeaseKind::kReservation;
   request.user = parts.processes.user_name(entry.asked.uid);
   request.placement = entry.asked.placement;
+  request.uid = entry.asked.uid;
+  request.most_compute =
+      parts.allowances.limits_of(request.uid).compute.value_or(kMostComputeShare);
   if (!keeps_on(parts.config)) request.lasts = entry.ends() - from;
   return request;
 }

@@ -140,7 +140,7 @@ void GpuRooms::add_lease(lease::GpuRoom& room, const LeaseEntry& entry,
   if (share.swap && entry.lease.kind == LeaseKind::kFiller) return add_filler(room, entry);
   ++room.leases;
   room.exclusive |= !share.limit;
-  room.compute_promised += share.compute;
+  room.compute_promised += share.compute.least;
   if (share.swap) {
     ++room.swap_leases;
     room.swap_needed = std::max(room.swap_needed, share.limit.value_or(Bytes()));
@@ -157,7 +157,8 @@ void GpuRooms::add_lease(lease::GpuRoom& room, const LeaseEntry& entry,
       !share.limit ? ""
       : share.swap ? ", takes turns"
                    : ", " + to_string(*share.limit),
-      share.compute != 0 ? fmt::format(", {} % of its compute time", share.compute) : "");
+      share.compute.least != 0 ? fmt::format(", {} % of its compute time", share.compute.least)
+                               : "");
 }
 
 // A filler has its GPU to itself until it is moved out; from then on only the memory that stays

@@ -99,10 +99,10 @@ Result<void> LeaseUpdates::change_gpus(const UpdateRequest& request, Lease& leas
 // After the change of the latency.
 Result<void> LeaseUpdates::change_compute(const UpdateRequest& request, Lease& lease) const {
   if (!request.compute && !request.latency) return {};
-  const int before = lease.compute();
-  const int percent = request.compute.value_or(before);
-  GPUROTA_TRY(check_compute(lease, percent));
-  if (percent == before) return {};
+  const ComputeShare before = lease.compute();
+  const ComputeShare share = request.compute.value_or(before);
+  GPUROTA_TRY(check_compute(lease, share));
+  if (share == before) return {};
   if (is_off(lease.park)) {
     return fail(Code::kInvalid, fmt::format("{0} is parked: its share can change when it is back "
                                             "on its GPU ('gpurota unpark {0}')",
@@ -112,14 +112,14 @@ Result<void> LeaseUpdates::change_compute(const UpdateRequest& request, Lease& l
   for (LeaseGpu& gpu : lease.gpus) {
     const auto room = std::find_if(
         now.begin(), now.end(), [&](const lease::GpuRoom& r) { return r.info.uuid == gpu.uuid; });
-    const int others = room != now.end() ? room->compute_promised - before : 0;
-    if (percent > before && percent + others > kMostComputeShare) {
+    const int others = room != now.end() ? room->compute_promised - before.least : 0;
+    if (share.least > before.least && share.least + others > kMostComputeShare) {
       return fail(Code::kLimit,
                   fmt::format("{} % is more than GPU {} has left of its compute time: at most {} % "
                               "is available",
-                              percent, lease::name_of(*room, now), kMostComputeShare - others));
+                              share.least, lease::name_of(*room, now), kMostComputeShare - others));
     }
-    gpu.compute = percent;
+    gpu.compute = share;
   }
   return {};
 }
@@ -153,7 +153,7 @@ Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& chan
   bool more = before.ends && changed.ends && *changed.ends > *before.ends;
   for (std::size_t i = 0; i < before.gpus.size(); ++i) {
     more |= before.gpus[i].limit && *changed.gpus[i].limit > *before.gpus[i].limit;
-    more |= changed.gpus[i].compute > before.gpus[i].compute;
+    more |= changed.gpus[i].compute.least > before.gpus[i].compute.least;
   }
   const auto booked = parts_.rooms.booked();
   if (!more || booked.empty()) return {};

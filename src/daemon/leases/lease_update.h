@@ -25,7 +25,7 @@ struct UpdateRequest {
   std::optional<Author> by{};
   std::optional<EndWarning> warning{};
   std::optional<LatencyClass> latency{};
-  std::optional<int> compute{};          // percent; 0: none
+  std::optional<ComputeShare> compute{};
   std::optional<std::string> as_name{};  // of a pod's lease: "namespace/pod/container"
 };
 

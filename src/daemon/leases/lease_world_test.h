@@ -43,7 +43,7 @@ struct LeaseWorld {
                     [](uid_t, WallTime) { return std::optional<std::chrono::seconds>(); }, wall}),
         rooms({tables, gpus, states, grants, processes, config, turns,
                [](LeaseId) { return std::optional<LeaseStay>(); }}),
-        order({tables, states, processes, config, wall, shares ? *shares : no_shares}),
+        order({tables, states, processes, config, wall, shares ? *shares : no_shares, users}),
         queue(tables, {.loop = loop,
                        .store = store,
                        .processes = processes,

@@ -71,6 +71,10 @@ lease::Request QueueOrder::request_of(RequestId id, const AcquireRequest& asked,
   request.placement.preferred = parts_.states.last_gpus(asked.uid);
   request.lasts = asked.lasts;
   request.owner = parts_.processes.account_of(asked.uid);
+  request.uid = asked.uid;
+  if (asked.kind != LeaseKind::kPod) {
+    request.most_compute = parts_.users.limits_of(asked.uid).compute.value_or(kMostComputeShare);
+  }
   request.waited =
       std::max(std::chrono::milliseconds(0),
                std::chrono::floor<std::chrono::milliseconds>(parts_.wall_clock() - since));

@@ -7,6 +7,7 @@
 #include "core/time.h"
 #include "daemon/gpus/gpu_states.h"
 #include "daemon/leases/lease_tables.h"
+#include "daemon/users/users.h"
 #include "lease/fair_share.h"
 #include "lease/request_queue.h"
 #include "ports/processes.h"
@@ -38,6 +39,7 @@ class QueueOrder {
     const config::Config& config;
     std::function<WallTime()> wall_clock;
     FairShares& shares;
+    const Users& users;
   };
   explicit QueueOrder(Parts parts) : parts_(std::move(parts)) {}
 

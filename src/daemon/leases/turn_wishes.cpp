@@ -57,6 +57,12 @@ bool can_have(const Lease& lease, LatencyClass latency) {
       .has_value();
 }
 
+ComputeShare changed_share(ComputeShare share, std::optional<int> least, std::optional<int> most) {
+  if (least) share.least = *least;
+  if (most) share.most = compute_bound(*most);
+  return share;
+}
+
 Result<void> check_compute(const AcquireRequest& request) {
   const lease::PlacementRequest& placement = request.placement;
   return check_compute_share(
@@ -68,12 +74,12 @@ Result<void> check_compute(const AcquireRequest& request) {
        .gpus = placement.gpus.empty() ? placement.count : static_cast<int>(placement.gpus.size())});
 }
 
-Result<void> check_compute(const Lease& lease, int percent) {
-  return check_compute_share(percent, {.limited = !lease.exclusive(),
-                                       .swap = lease.swap(),
-                                       .filler = lease.kind == LeaseKind::kFiller,
-                                       .interactive = lease.latency == LatencyClass::kInteractive,
-                                       .gpus = static_cast<int>(lease.gpus.size())});
+Result<void> check_compute(const Lease& lease, const ComputeShare& share) {
+  return check_compute_share(share, {.limited = !lease.exclusive(),
+                                     .swap = lease.swap(),
+                                     .filler = lease.kind == LeaseKind::kFiller,
+                                     .interactive = lease.latency == LatencyClass::kInteractive,
+                                     .gpus = static_cast<int>(lease.gpus.size())});
 }
 
 Result<void> check_soft_limit(const config::SoftLimit& site, bool swap) {

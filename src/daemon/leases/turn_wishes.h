@@ -25,9 +25,11 @@ Result<std::optional<LatencyClass>> read_latency(const std::optional<std::string
 Result<void> check_latency(const AcquireRequest& request);
 bool can_have(const Lease& lease, LatencyClass latency);
 
+// The share after an update. Empty: it stays. `most` as written (compute_bound()).
+ComputeShare changed_share(ComputeShare share, std::optional<int> least, std::optional<int> most);
 // Whether the lease can have its share of the compute time.
 Result<void> check_compute(const AcquireRequest& request);
-Result<void> check_compute(const Lease& lease, int percent);
+Result<void> check_compute(const Lease& lease, const ComputeShare& share);
 
 // An error if the site moves memory above a soft limit to host memory, and the memory of this lease
 // cannot be moved.

@@ -78,6 +78,20 @@ void compare_limits(const Lease& before, const Lease& now, Difference& differenc
   }
 }
 
+void compare_compute(const ComputeShare& before, const ComputeShare& now, Difference& difference) {
+  if (before.least != now.least) {
+    difference.add(now.least != 0 ? fmt::format("has {} % of the GPU's compute time", now.least)
+                                  : std::string("has no share of the GPU's compute time"),
+                   "compute time");
+  }
+  if (before.most != now.most) {
+    difference.add(now.most != 0
+                       ? fmt::format("has at most {} % of the GPU's compute time", now.most)
+                       : std::string("has no upper bound of the GPU's compute time"),
+                   "upper bound of the compute time");
+  }
+}
+
 Difference compare(const Lease& before, const Lease& now, WallTime time) {
   Difference difference;
   if (before.ends != now.ends && now.ends) {
@@ -93,12 +107,7 @@ Difference compare(const Lease& before, const Lease& now, WallTime time) {
                        : "has turns as long as moving its memory asks for",
                    "quantum");
   }
-  if (before.compute() != now.compute()) {
-    difference.add(now.compute() != 0
-                       ? fmt::format("has {} % of the GPU's compute time", now.compute())
-                       : std::string("has no share of the GPU's compute time"),
-                   "compute time");
-  }
+  compare_compute(before.compute(), now.compute(), difference);
   if (before.latency != now.latency) {
     difference.add(fmt::format("is {}", to_string(now.latency)), "latency class");
   }

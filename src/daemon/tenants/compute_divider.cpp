@@ -16,7 +16,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 // How often the states of tenants are read: while at most one party wants the GPU, while the time
-// is divided, and while a window waits for the end of its work or for its first work.
+// is divided or a party with an upper bound may work, and while a window waits for the end of its
+// work or for its first work.
 constexpr Duration kIdle = milliseconds(3), kDivided = milliseconds(1), kSoon = microseconds(50);
 // Closed windows are refreshed this often: libraries ignore a `window` word that is odd (closed)
 // and has not changed for 250 ms.
@@ -37,6 +38,19 @@ void set_window(gpurota_page& page, bool open, bool refresh) {
   }
 }
 
+std::vector<sched::ComputeWindows::State> states_of(
+    const std::vector<ComputeUses::Processes>& parties) {
+  std::vector<sched::ComputeWindows::State> states;
+  for (const ComputeUses::Processes& processes : parties) {
+    sched::ComputeWindows::State& state = states.emplace_back();
+    for (const ComputeUses::Process& process : processes) {
+      state.busy |= process.busy;
+      state.waits |= process.waits;
+    }
+  }
+  return states;
+}
+
 }  // namespace
 
 ComputeDivider::~ComputeDivider() {
@@ -48,28 +62,35 @@ ComputeDivider::~ComputeDivider() {
   if (thread_.joinable()) thread_.join();
 }
 
-sched::ComputeWindows::State ComputeDivider::state_of(const Party& party, TimePoint now) {
-  sched::ComputeWindows::State state;
-  for (const gpurota_page* const page : party.pages) {
-    Seen& seen = seen_[page];
-    const std::uint32_t word = load(page->work);
-    if (word != seen.word) seen = {word, now};
-    state.busy |= is_odd(word) && now - seen.since < kStale;
-    state.waits |= load(page->waiting) != 0;
+// Reads what the processes of each party say of themselves.
+std::vector<ComputeUses::Processes> ComputeDivider::read(const Gpu& gpu, TimePoint now) {
+  std::vector<ComputeUses::Processes> parties;
+  for (const Party& party : gpu.parties) {
+    ComputeUses::Processes& processes = parties.emplace_back();
+    for (const Process& process : party.processes) {
+      Seen& seen = seen_[process.page];
+      const std::uint32_t word = load(process.page->work);
+      if (word != seen.word) seen = {word, now};
+      processes.push_back({.lease = process.lease,
+                           .busy = is_odd(word) && now - seen.since < kStale,
+                           .waits = load(process.page->waiting) != 0});
+    }
   }
-  return state;
+  return parties;
 }
 
 Result<void> ComputeDivider::set(Gpus gpus) {
   const std::lock_guard lock(mutex_);
   std::set<const gpurota_page*> named;
   for (const auto& [uuid, parties] : gpus) {
-    for (const Party& party : parties) named.insert(party.pages.begin(), party.pages.end());
+    for (const Party& party : parties) {
+      for (const Process& process : party.processes) named.insert(process.page);
+    }
   }
   for (auto& [uuid, gpu] : gpus_) {
     for (const Party& party : gpu.parties) {
-      for (gpurota_page* const page : party.pages) {
-        if (!named.contains(page)) set_window(*page, true, false);
+      for (const Process& process : party.processes) {
+        if (!named.contains(process.page)) set_window(*process.page, true, false);
       }
     }
     gpu.parties.clear();
@@ -84,6 +105,8 @@ Result<void> ComputeDivider::set(Gpus gpus) {
     std::vector<sched::ComputeWindows::Party> terms;
     for (const Party& party : gpu.parties) terms.push_back(party.terms);
     gpu.windows.set_parties(terms);
+    const TimePoint now = sys::monotonic_now();
+    gpu.uses.set_parties(gpu.windows, read(gpu, now), now);
   }
   if (gpus_.empty()) return {};
   if (!thread_.joinable()) {
@@ -98,16 +121,15 @@ Result<void> ComputeDivider::set(Gpus gpus) {
   return {};
 }
 
-// Writes the windows of one GPU. True: some of them are closed.
-bool ComputeDivider::show(Gpu& gpu, TimePoint now) {
+// Writes the windows of one GPU.
+void ComputeDivider::show(Gpu& gpu, TimePoint now) {
   const bool refresh = now - gpu.refreshed >= kRefresh;
   if (refresh) gpu.refreshed = now;
   for (std::size_t i = 0; i < gpu.parties.size(); ++i) {
-    for (gpurota_page* const page : gpu.parties[i].pages) {
-      set_window(*page, gpu.windows.is_open(i), refresh);
+    for (const Process& process : gpu.parties[i].processes) {
+      set_window(*process.page, gpu.windows.is_open(i), refresh);
     }
   }
-  return gpu.windows.divides();
 }
 
 std::optional<TimePoint> ComputeDivider::step(TimePoint now) {
@@ -115,14 +137,27 @@ std::optional<TimePoint> ComputeDivider::step(TimePoint now) {
   std::optional<TimePoint> next;
   const auto at_latest = [&next](TimePoint when) { next = std::min(next.value_or(when), when); };
   for (auto& [uuid, gpu] : gpus_) {
-    std::vector<sched::ComputeWindows::State> states;
-    for (const Party& party : gpu.parties) states.push_back(state_of(party, now));
+    const std::vector<ComputeUses::Processes> parties = read(gpu, now);
+    gpu.uses.count(gpu.windows, parties, now);
+    const std::vector<sched::ComputeWindows::State> states = states_of(parties);
     const auto decided = gpu.windows.step(now, states);
     if (decided) at_latest(*decided);
-    const bool divides = show(gpu, now);
-    at_latest(now + (gpu.windows.is_changing() ? kSoon : divides ? kDivided : kIdle));
+    show(gpu, now);
+    const bool wanted = std::any_of(states.begin(), states.end(),
+                                    [](const auto& state) { return state.busy || state.waits; });
+    const bool counts = gpu.windows.divides() || (wanted && gpu.windows.has_bounds());
+    at_latest(now + (gpu.windows.is_changing() ? kSoon : counts ? kDivided : kIdle));
   }
   return next;
+}
+
+std::optional<LastMinute> ComputeDivider::last_minute(LeaseId lease) const {
+  const std::lock_guard lock(mutex_);
+  const TimePoint now = sys::monotonic_now();
+  for (const auto& [uuid, gpu] : gpus_) {
+    if (auto minute = gpu.uses.last_minute(lease, now)) return minute;
+  }
+  return std::nullopt;
 }
 
 void ComputeDivider::run() {

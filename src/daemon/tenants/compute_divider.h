@@ -2,20 +2,22 @@
 // into the pages of tenants (abi/page.h). The windows are too short for the state thread, which may
 // be busy for tens of milliseconds.
 //
-// The state thread says which tenants belong to which party; the thread itself knows no lease. The
-// functions may be called by any thread.
+// The state thread says which tenants belong to which party and lease. The functions may be called
+// by any thread.
 #pragma once
 
 #include "abi/page.h"
 #include "base/result.h"
 #include "core/gpu.h"
 #include "core/time.h"
+#include "daemon/tenants/compute_uses.h"
 #include "sched/compute_windows.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -27,10 +29,14 @@ class ComputeDivider {
   // libraries change it at least every 10 ms while their program submits.
   static constexpr Duration kStale = std::chrono::seconds(2);
 
+  struct Process {
+    LeaseId lease;
+    gpurota_page* page = nullptr;
+  };
   // One party of a GPU. Its tenants all have one GPU, in slot 0.
   struct Party {
     sched::ComputeWindows::Party terms;
-    std::vector<gpurota_page*> pages;
+    std::vector<Process> processes;
   };
   using Gpus = std::map<GpuUuid, std::vector<Party>>;
 
@@ -43,6 +49,8 @@ class ComputeDivider {
   // pages that are no longer named are opened. Starts the thread when it is first needed; an error
   // means that no thread could be started, and all windows are open.
   Result<void> set(Gpus gpus);
+  // The last minute of the lease's work; nothing: the lease is in no party.
+  std::optional<LastMinute> last_minute(LeaseId lease) const;
   // Opens and closes windows, for the thread. Returns when the thread is to call step() again at
   // the latest; nothing: after the next set().
   std::optional<TimePoint> step(TimePoint now);
@@ -51,6 +59,7 @@ class ComputeDivider {
   struct Gpu {
     sched::ComputeWindows windows;
     std::vector<Party> parties;
+    ComputeUses uses;
     TimePoint refreshed{};  // when closed windows last changed
   };
 
@@ -61,10 +70,10 @@ class ComputeDivider {
     TimePoint since;
   };
 
-  sched::ComputeWindows::State state_of(const Party& party, TimePoint now);
-  bool show(Gpu& gpu, TimePoint now);
+  std::vector<ComputeUses::Processes> read(const Gpu& gpu, TimePoint now);
+  static void show(Gpu& gpu, TimePoint now);
 
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<GpuUuid, Gpu> gpus_;
   std::map<const gpurota_page*, Seen> seen_;  // of the pages of all parties

@@ -27,29 +27,48 @@ bool tell_windows(const Tenant* tenant, bool on) {
 
 ComputeShares::Parties ComputeShares::parties(std::optional<TenantId> without) const {
   Parties found;
+  std::map<GpuUuid, std::set<LeaseId>> plain;
   for (const auto& [id, tenant] : tenants_.all()) {
     const LeaseEntry* const entry = leases_.find(tenant->lease);
     if (id == without || !entry || !shares_time(*tenant)) continue;
     const Lease& lease = entry->lease;
     if (lease.latency == LatencyClass::kInteractive || lease.park != ParkState::kNone) continue;
-    const int percent = lease.compute();
-    const LeaseId party = percent != 0 ? lease.id : LeaseId{};
+    const ComputeShare share = lease.compute();
+    const LeaseId party = share == ComputeShare() ? LeaseId{} : lease.id;
     std::vector<Party>& here = found[tenant->slots.front()];
     const auto known = std::find_if(here.begin(), here.end(),
                                     [&](const Party& each) { return each.lease == party; });
-    Party& own = known != here.end() ? *known : here.emplace_back(Party{party, percent, {}});
+    Party& own = known != here.end() ? *known : here.emplace_back(Party{party, share, 0, {}});
     own.tenants.push_back(id);
+    if (party == LeaseId{}) plain[tenant->slots.front()].insert(lease.id);
   }
-  for (auto& [gpu, here] : found) {
-    int promised = 0;
-    for (const Party& party : here) promised += party.percent;
-    for (Party& party : here) {
-      if (party.lease == LeaseId{}) party.percent = 100 - std::min(promised, kMostComputeShare);
-    }
-    if (promised == 0) here.clear();
-  }
-  std::erase_if(found, [](const auto& each) { return each.second.size() < 2; });
+  for (auto& [gpu, here] : found) set_parts(here, static_cast<int>(plain[gpu].size()));
+  std::erase_if(found, [](const auto& each) {
+    return each.second.size() < 2 &&
+           std::none_of(each.second.begin(), each.second.end(),
+                        [](const Party& party) { return party.share.most != 0; });
+  });
   return found;
+}
+
+// `plain`: how many leases have no share and no bound. The rest, which is not promised, is divided
+// equally between all leases without a share. If nothing is promised, the plain leases take no
+// part.
+void ComputeShares::set_parts(std::vector<Party>& parties, int plain) {
+  int promised = 0, others = plain;
+  for (const Party& party : parties) {
+    promised += party.share.least;
+    others += party.share.least == 0 && party.lease != LeaseId{} ? 1 : 0;
+  }
+  for (Party& party : parties) {
+    const int rest = 100 - std::min(promised, kMostComputeShare);
+    const int count = party.lease == LeaseId{} ? plain : 1;
+    party.percent = party.share.least != 0 ? party.share.least
+                                           : std::max(rest * count / std::max(others, 1), 1);
+  }
+  if (promised == 0) {
+    std::erase_if(parties, [](const Party& party) { return party.lease == LeaseId{}; });
+  }
 }
 
 void ComputeShares::tell(const std::set<TenantId>& wanted) {
@@ -76,8 +95,11 @@ bool ComputeShares::divide(const Parties& parties) {
   for (const auto& [gpu, here] : parties) {
     for (const Party& party : here) {
       ComputeDivider::Party& shown = gpus[gpu].emplace_back();
-      shown.terms = {party.lease.value, party.percent};
-      for (const TenantId id : party.tenants) shown.pages.push_back(&tenants_.find(id)->shared());
+      shown.terms = {party.lease.value, party.percent, party.share.least != 0, party.share.most};
+      for (const TenantId id : party.tenants) {
+        Tenant& tenant = *tenants_.find(id);
+        shown.processes.push_back({tenant.lease, &tenant.shared()});
+      }
     }
   }
   if (auto set = divider_.set(std::move(gpus)); !set) {

@@ -27,7 +27,7 @@ class ComputeSharesTest : public ::testing::Test {
   using Library = FakeLibrary;
 
   void lease(LeaseId id, int percent, LatencyClass latency = LatencyClass::kNormal,
-             const GpuUuid& gpu = kFirst, ParkState park = ParkState::kNone) {
+             const GpuUuid& gpu = kFirst, ParkState park = ParkState::kNone, int most = 0) {
     LeaseEntry entry(processes);
     entry.lease.id = id;
     entry.lease.latency = latency;
@@ -35,7 +35,7 @@ class ComputeSharesTest : public ::testing::Test {
     LeaseGpu& share = entry.lease.gpus.emplace_back();
     share.uuid = gpu;
     share.limit = gib(1);
-    share.compute = percent;
+    share.compute = {percent, most};
     tables.leases.erase(id);
     tables.leases.emplace(id, std::move(entry));
     shares.refresh();
@@ -196,6 +196,48 @@ TEST_F(ComputeSharesTest, AParkedLeaseTakesNoPart) {
   lease(kShare, 50, LatencyClass::kNormal, kFirst, ParkState::kParking);
   EXPECT_TRUE(is_open(plain));
   EXPECT_EQ(told(plain), false);
+}
+
+TEST_F(ComputeSharesTest, ALeaseWithABoundTakesWindowsAlsoAloneAndNobodyElseDoes) {
+  lease(kShare, 0, LatencyClass::kNormal, kFirst, ParkState::kNone, 50);
+  lease(kPlain, 0);
+  const Library bounded = connect(kShare);
+  EXPECT_EQ(told(bounded), true);
+  const Library plain = connect(kPlain);
+  EXPECT_FALSE(told(plain));
+  for (int i = 0; i < 3; ++i) {
+    for (const bool open : {false, true}) {
+      EXPECT_TRUE(within_10_s([&] {
+        run(bounded);
+        return is_open(bounded) == open;
+      }));
+    }
+  }
+  EXPECT_TRUE(is_open(plain));
+  const auto minute = shares.last_minute(kShare);
+  ASSERT_TRUE(minute);
+  EXPECT_GT(minute->bounded.value_or(Duration()), Duration());
+  lease(kShare, 0);
+  EXPECT_EQ(told(bounded), false);
+  EXPECT_TRUE(is_open(bounded));
+}
+
+// Of the rest that is not promised, the lease with the bound and the plain one have a half each.
+TEST_F(ComputeSharesTest, ALeaseWithABoundIsAPartyOfItsOwnBesideAShare) {
+  lease(kShare, 50);
+  lease(kPlain, 0);
+  lease(kOther, 0, LatencyClass::kNormal, kFirst, ParkState::kNone, 90);
+  const Library share = connect(kShare);
+  const Library plain = connect(kPlain);
+  const Library bounded = connect(kOther);
+  EXPECT_TRUE(within_10_s([&] {
+    for (const Library* each : {&share, &plain, &bounded}) run(*each);
+    return !is_open(share) && !is_open(plain) && is_open(bounded);
+  }));
+  EXPECT_TRUE(within_10_s([&] {
+    for (const Library* each : {&share, &plain, &bounded}) run(*each);
+    return !is_open(share) && is_open(plain) && !is_open(bounded);
+  }));
 }
 
 TEST_F(ComputeSharesTest, TheOthersGoOnWhenATenantIsErased) {

@@ -201,4 +201,42 @@ std::chrono::microseconds LatencyPages::held(LeaseId lease) const {
   return longest;
 }
 
+void LatencyPages::sample(LeaseId lease, const std::set<LeaseId>& whom, TimePoint now) {
+  Reports& reports = reports_.try_emplace(lease, Reports{HeldCount(now), now, {}}).first->second;
+  const Duration past = std::max(now - std::exchange(reports.when, now), Duration());
+  std::map<TenantId, std::chrono::microseconds> held;
+  Duration longest{};
+  for (const auto& [id, tenant] : table_.of_lease(lease)) {
+    if (tenant->dead) continue;
+    held[id] = read_use(tenant->shared(), 0).held;
+    const auto before = reports.held.find(id);
+    if (before == reports.held.end()) continue;
+    longest = std::max<Duration>(longest, held[id] - before->second);
+  }
+  reports.held = std::move(held);
+  longest = std::min(longest, past);
+  reports.count.add(longest, now);
+  for (const LeaseId other : whom) reports.count.add_for(other, longest, now);
+  reports.count.tidy(now);
+}
+
+void LatencyPages::sample(TimePoint now) {
+  std::map<LeaseId, std::set<LeaseId>> holders;
+  for (const auto& [id, marker] : markers_) {
+    const Tenant* const tenant = table_.find(id);
+    for (const TenantId reader : marker.readers) {
+      const Tenant* const holder = table_.find(reader);
+      if (tenant && holder) holders[holder->lease].insert(tenant->lease);
+    }
+  }
+  std::erase_if(reports_, [&](const auto& each) { return !holders.contains(each.first); });
+  for (const auto& [lease, whom] : holders) sample(lease, whom, now);
+}
+
+std::optional<LastMinute> LatencyPages::last_minute(LeaseId lease, TimePoint now) const {
+  const auto found = reports_.find(lease);
+  if (found == reports_.end()) return std::nullopt;
+  return found->second.count.last_minute(now);
+}
+
 }  // namespace gpurota::daemon

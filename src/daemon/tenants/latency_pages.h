@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "daemon/leases/lease_entry.h"
+#include "daemon/tenants/last_minute.h"
 #include "daemon/tenants/tenant_table.h"
 #include "sys/shared_page.h"
 
@@ -39,8 +40,19 @@ class LatencyPages {
   // The longest time for which one of them has held back work, as that process reports. Processes
   // that have ended do not count.
   std::chrono::microseconds held(LeaseId lease) const;
+  // Counts what the processes have reported since the last call. Call every few seconds. A process
+  // that lies is counted for the time that has passed at most.
+  void sample(TimePoint now);
+  // Nothing: the lease holds back no work.
+  std::optional<LastMinute> last_minute(LeaseId lease, TimePoint now) const;
 
  private:
+  // The last reports of a lease's processes, and their sum.
+  struct Reports {
+    HeldCount count;
+    TimePoint when;
+    std::map<TenantId, std::chrono::microseconds> held;
+  };
   // A tenant that marks its bursts. Without a page, and nothing to read, it could not be given one.
   struct Marker {
     std::uint32_t seq = 0;               // of its MARK
@@ -53,6 +65,7 @@ class LatencyPages {
   using Holders = std::map<GpuUuid, std::vector<TenantId>>;
 
   bool update(const LeaseEntry& entry, bool gone);
+  void sample(LeaseId lease, const std::set<LeaseId>& whom, TimePoint now);
   bool is_interactive(const Tenant& tenant) const;
   Holders holders() const;
   std::set<TenantId> wanted(TenantId marker, const Holders& holders) const;
@@ -67,6 +80,7 @@ class LatencyPages {
   std::uint32_t told_budget_ = 0;         // the budget in the newest HOLD
   std::map<LeaseId, uid_t> interactive_;  // and their users
   std::map<TenantId, Marker> markers_;
+  std::map<LeaseId, Reports> reports_;  // of the leases that hold back work
   std::uint32_t last_seq_ = 0;
   bool unsent_ = false;  // a message was not taken
 };

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <memory>
 
@@ -229,6 +230,43 @@ TEST_F(LatencyPagesTest, LeaseHasHeldBackWorkForAsLongAsItsProcessWithTheMost) {
   a.tenant->shared().use[0].held_us = 2'000'000;
   b.tenant->shared().use[0].held_us = 3'000'000;
   EXPECT_EQ(pages.held(kTraining).count(), 3'000'000);
+}
+
+TEST_F(LatencyPagesTest, SumsForHowLongALeaseHeldBackWorkInTheLastMinute) {
+  lease(kServer, kServersUser, LatencyClass::kInteractive);
+  const Library server = connect(kServer);
+  const Library a = connect(kTraining), b = connect(kTraining);
+  take_mark(server);
+  const TimePoint begin = TimePoint() + std::chrono::hours(1);
+  a.tenant->shared().use[0].held_us = 7'000'000;
+  pages.sample(begin);
+  a.tenant->shared().use[0].held_us += 400'000;
+  b.tenant->shared().use[0].held_us += 300'000;
+  pages.sample(begin + std::chrono::seconds(1));
+  const auto minute = pages.last_minute(kTraining, begin + std::chrono::seconds(2));
+  ASSERT_TRUE(minute);
+  EXPECT_EQ(minute->known, Duration(std::chrono::seconds(2)));
+  EXPECT_EQ(minute->held, Duration(std::chrono::milliseconds(400)));
+  EXPECT_EQ(minute->held_for.at(kServer), minute->held);
+  EXPECT_FALSE(pages.last_minute(kServer, begin));
+  lease(kServer, kServersUser, LatencyClass::kInteractive, true);
+  pages.sample(begin + std::chrono::seconds(3));
+  EXPECT_FALSE(pages.last_minute(kTraining, begin));
+}
+
+TEST_F(LatencyPagesTest, ReportsThatCannotBeTrueCountForTheTimeThatPassed) {
+  lease(kServer, kServersUser, LatencyClass::kInteractive);
+  const Library server = connect(kServer), training = connect(kTraining);
+  take_mark(server);
+  const TimePoint begin = TimePoint() + std::chrono::hours(1);
+  const auto say = [&](std::uint64_t held_us, int second) {
+    training.tenant->shared().use[0].held_us = held_us;
+    pages.sample(begin + std::chrono::seconds(second));
+    return pages.last_minute(kTraining, begin + std::chrono::seconds(second))->held;
+  };
+  EXPECT_EQ(say(5, 0), Duration());
+  EXPECT_EQ(say(UINT64_MAX, 2), Duration(std::chrono::seconds(2)));
+  EXPECT_EQ(say(0, 4), Duration(std::chrono::seconds(2))) << "a report that became smaller";
 }
 
 TEST_F(LatencyPagesTest, ProcessReadsNoMorePagesThanItHasPlacesFor) {

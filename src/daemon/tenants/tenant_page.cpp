@@ -73,6 +73,7 @@ TenantUse read_use(const gpurota_page& page, std::size_t slot) {
           .allocations = load_count(use.allocations),
           .refusals = load_count(use.refusals),
           .held = std::chrono::microseconds(load_count(page.use[0].held_us)),
+          .waited = std::chrono::microseconds(load_count(page.waited_us)),
           .bursts = load_count(page.use[0].bursts),
           .unhooked = load_count(page.use[0].unhooked),
           .unhooked_names = read_names(page)};

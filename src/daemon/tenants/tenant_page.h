@@ -27,7 +27,9 @@ struct TenantUse {
   std::uint64_t allocations = 0;
   std::uint64_t refusals = 0;
   std::chrono::microseconds held{};  // how long work was held back for interactive leases
-  std::uint64_t bursts = 0;          // of work, in an interactive lease
+  // How long submissions have waited for windows of compute time; of all threads together.
+  std::chrono::microseconds waited{};
+  std::uint64_t bursts = 0;    // of work, in an interactive lease
   std::uint64_t unhooked = 0;  // driver functions that libgpurota has no hook for and should have
   std::vector<std::string> unhooked_names;  // the first few of them
 };

@@ -1,4 +1,4 @@
-// Records refusals of tenants. State thread only.
+// Records refusals of tenants, and that their work was held back. State thread only.
 #pragma once
 
 #include "daemon/history/recorder.h"
@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace gpurota::daemon {
 
@@ -24,6 +25,16 @@ class TenantRecords {
   // `why` says how many that is.
   void on_too_many_processes(const Lease& lease, pid_t pid, const std::string& why) {
     recorder_.on_too_many_processes(lease.id, lease.uid, pid, why);
+  }
+  // Work of the lease was held back for long. `what` says so, for everybody.
+  void on_held_back(const Lease& lease, const std::string& what) {
+    Recorder::Event event;
+    event.type = proto::EventType::kWorkHeldBack;
+    event.lease = lease.id;
+    if (lease.gpus.size() == 1) event.gpu = lease.gpus.front().uuid;
+    event.uid = lease.uid;
+    event.message = what;
+    recorder_.record(std::move(event));
   }
 
   // Libraries have refused `count` allocations. The count is smaller than the number of refusals by

@@ -64,7 +64,12 @@ TenantServer::TenantServer(Parts parts)
                    .attribution = parts_.attribution,
                    .table = table_}),
       latency_(parts_.config, table_, parts_.budgets),
-      shares_(parts_.tables, table_) {}
+      shares_(parts_.tables, table_),
+      held_back_({.leases = parts_.tables,
+                  .gpus = parts_.gpus,
+                  .latency = latency_,
+                  .shares = shares_,
+                  .records = parts_.records}) {}
 
 bool TenantServer::on_call(TenantSession& session, const TenantMessage& message) {
   if (const auto* greeting = std::get_if<gpurota_msg_hello>(&message)) {
@@ -279,6 +284,7 @@ void TenantServer::after_sample(const GpuSample& sample, TimePoint taken,
   accounts_.after_sample(sample, taken, outsiders);
   latency_.retry();
   shares_.retry();
+  held_back_.sample(parts_.loop.now());
   forget_settled();
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/leases/automatic_leases.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/tenants/compute_shares.h"
+#include "daemon/tenants/held_back.h"
 #include "daemon/tenants/latency_pages.h"
 #include "daemon/tenants/lease_answers.h"
 #include "daemon/tenants/tenant_accounts.h"
@@ -56,6 +57,7 @@ class TenantServer final {
   }
   const TenantTable& table() const { return table_; }
   LatencyPages& latency() { return latency_; }
+  const HeldBack& held_back() const { return held_back_; }
 
   // A lease has changed or is gone: updates the pages and the connections.
   void on_lease_change(const LeaseEntry& entry, bool gone);
@@ -111,6 +113,7 @@ class TenantServer final {
   TenantNeighbours neighbours_;
   LatencyPages latency_;
   ComputeShares shares_;
+  HeldBack held_back_;
 };
 
 }  // namespace gpurota::daemon

@@ -126,7 +126,19 @@ Result<void> check_lease(const Claim& claim, bool of_resources) {
         "only turns have a quantum or are oversize: take them out of the configuration, or use "
         "the device class turns.gpurota.dev");
   }
-  return {};
+  const auto share =
+      check_compute_share(claim.terms.compute, {.limited = claim.resource != Resource::kGpu,
+                                                .swap = claim.resource == Resource::kTurn,
+                                                .gpus = static_cast<int>(on.size())});
+  if (share) return {};
+  const bool of_memory = claim.resource == Resource::kMemory;
+  if (of_memory && claim.terms.compute.most != 0 && on.size() == 1) {
+    return fail(Code::kInvalid, fmt::format("compute {}% is above computeMax {}%: ask for less",
+                                            claim.terms.compute.least, claim.terms.compute.most));
+  }
+  return fail(Code::kInvalid,
+              "only memory of one GPU has a share of the compute time: take compute and computeMax "
+              "out of the configuration, or use the device class memory.gpurota.dev for one GPU");
 }
 
 Result<void> add_to(Claim& claim, Wanted wanted, bool of_resources) {
@@ -226,6 +238,8 @@ LeaseOrder order_of(const Claim& claim) {
   if (claim.terms.soft_limit) request.soft_limit = SizeSpec{*claim.terms.soft_limit, 0};
   request.priority = claim.terms.priority;
   if (!claim.terms.quantum.empty()) request.quantum = claim.terms.quantum;
+  if (claim.terms.compute.least != 0) request.compute_percent = claim.terms.compute.least;
+  if (claim.terms.compute.most != 0) request.compute_max_percent = claim.terms.compute.most;
   const std::string& pod = claim.pod.empty() ? claim.id.name : claim.pod;
   order.pod = proto::Pod{claim.id.space, pod, claim.part.empty() ? claim.id.name : claim.part};
   if (!claim.pod_uid.empty()) order.pod_uid = claim.pod_uid;

@@ -9,6 +9,7 @@
 // says so (`leasePer: request`).
 #pragma once
 
+#include "core/compute_share.h"
 #include "kube/device_ids.h"
 #include "kube/node_leases.h"
 
@@ -67,6 +68,7 @@ struct ClaimTerms {
   std::optional<int> priority{};
   std::string quantum{};  // in the daemon's syntax; empty: the GPUs' default
   bool oversize = false;
+  ComputeShare compute{};
   bool lease_per_request = false;
   bool operator==(const ClaimTerms&) const = default;
 };

@@ -37,6 +37,8 @@ stored::Claim row_of(const Claim& claim) {
   if (claim.terms.priority) row.set_priority(*claim.terms.priority);
   row.set_quantum(claim.terms.quantum);
   row.set_oversize(claim.terms.oversize);
+  row.set_compute_percent(claim.terms.compute.least);
+  row.set_compute_max_percent(claim.terms.compute.most);
   return row;
 }
 
@@ -58,6 +60,7 @@ Result<Claim> claim_of(const stored::Claim& row) {
   if (row.has_priority()) claim.terms.priority = row.priority();
   claim.terms.quantum = row.quantum();
   claim.terms.oversize = row.oversize();
+  claim.terms.compute = {row.compute_percent(), row.compute_max_percent()};
   return claim;
 }
 

@@ -29,6 +29,7 @@ struct Said {
   RequestTerms so;
   std::optional<int> most_priority;
   milliseconds most_quantum = kUsualQuantum;
+  int most_compute = kMostComputeShare;
 };
 
 tl::unexpected<Error> wrong(const ClaimConfig& config, const std::string& key,
@@ -112,6 +113,35 @@ Result<void> take_quantum(const ClaimConfig& config, const Json& value, Said& sa
   return {};
 }
 
+std::string text_in(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+Result<void> take_compute(const ClaimConfig& config, const Json& value, Said& said) {
+  const auto percent = parse_compute_share(text_in(value));
+  if (!percent) return wrong(config, "compute", "is not a share from \"1%\" to \"95%\"");
+  if (!config.from_class && *percent > said.most_compute) {
+    return wrong(config, "compute",
+                 fmt::format("{}% is above {}%, which its device class allows", *percent,
+                             said.most_compute));
+  }
+  said.so.terms.compute.least = *percent;
+  return {};
+}
+
+// A claim may lower the bound of its class, and never raises it.
+Result<void> take_compute_max(const ClaimConfig& config, const Json& value, Said& said) {
+  const auto written = parse_compute_bound(text_in(value));
+  if (!written) {
+    return wrong(config, "computeMax", "is not a bound from \"1%\" to \"99%\", or \"100%\"");
+  }
+  int& most = said.so.terms.compute.most;
+  const int bound = compute_bound(*written);
+  const bool replaces = config.from_class || most == 0 || (bound != 0 && bound < most);
+  if (replaces) most = bound;
+  return {};
+}
+
 Result<void> take_lease_per(const ClaimConfig& config, const Json& value, Said& said) {
   const std::string word = value.is_string() ? value.get<std::string>() : std::string();
   if (word != "claim" && word != "request") {
@@ -132,6 +162,12 @@ Result<void> take_class_key(const ClaimConfig& config, const std::string& key, c
     GPUROTA_ASSIGN_OR_RETURN(said.most_quantum, quantum_in(config, key, value));
     return {};
   }
+  if (key == "maxCompute") {
+    const auto percent = parse_compute_share(text_in(value));
+    if (!percent) return wrong(config, key, "is not a share from \"0%\" to \"95%\"");
+    said.most_compute = *percent;
+    return {};
+  }
   if (!value.is_boolean()) return wrong(config, key, "is neither true nor false");
   said.so.terms.oversize = value.get<bool>();
   return {};
@@ -146,8 +182,8 @@ Result<void> take_config(const ClaimConfig& config, Said& said) {
   if (text_at(parameters, "kind") != kConfigKind)
     return wrong(config, "kind", fmt::format("is not {}", kConfigKind));
   for (const auto& [key, value] : parameters.items()) {
-    const bool for_class =
-        key == "share" || key == "maxPriority" || key == "maxQuantum" || key == "oversize";
+    const bool for_class = key == "share" || key == "maxPriority" || key == "maxQuantum" ||
+                           key == "maxCompute" || key == "oversize";
     if (key == "apiVersion" || key == "kind") continue;
     if (for_class && !config.from_class) {
       return wrong(config, key, "can only be said by the device class");
@@ -160,13 +196,17 @@ Result<void> take_config(const ClaimConfig& config, Said& said) {
       GPUROTA_TRY(take_priority(config, value, said));
     } else if (key == "quantum") {
       GPUROTA_TRY(take_quantum(config, value, said));
+    } else if (key == "compute") {
+      GPUROTA_TRY(take_compute(config, value, said));
+    } else if (key == "computeMax") {
+      GPUROTA_TRY(take_compute_max(config, value, said));
     } else if (key == "leasePer") {
       GPUROTA_TRY(take_lease_per(config, value, said));
     } else {
-      return wrong(
-          config, key,
-          "is not known: write softLimit, priority, quantum or leasePer, or for a class share, "
-          "maxPriority, maxQuantum or oversize");
+      return wrong(config, key,
+                   "is not known: write softLimit, priority, quantum, compute, computeMax or "
+                   "leasePer, or for "
+                   "a class share, maxPriority, maxQuantum, maxCompute or oversize");
     }
   }
   return {};

@@ -143,6 +143,38 @@ TEST(AClaim, IsRefusedWithTheKeyThatIsWrong) {
   EXPECT_NE(of(R"("softLimit":"0")").find("softLimit is not an amount"), std::string::npos);
 }
 
+TEST(AClaim, AsksForAShareOfTheComputeTimeWithinItsClass) {
+  const auto with = [](const std::string& of_class, const std::string& of_claim) {
+    return lease(claim_json(result("gpu-a"),
+                            config("FromClass", of_class) + "," + config("FromClaim", of_claim)));
+  };
+  auto claim = with(R"("maxCompute":"40%","computeMax":"60%")", R"("compute":"30%")");
+  ASSERT_TRUE(claim) << refusal(claim);
+  EXPECT_EQ(order_of(*claim).request.compute_percent, 30);
+  EXPECT_EQ(order_of(*claim).request.compute_max_percent, 60);
+  claim = with(R"("computeMax":"60%","compute":"10%")", R"("computeMax":"100%")");
+  ASSERT_TRUE(claim) << refusal(claim);
+  EXPECT_EQ(claim->terms.compute, (ComputeShare{10, 60})) << "a claim does not raise the bound";
+  claim = with(R"("computeMax":"60%")", R"("computeMax":"50%")");
+  ASSERT_TRUE(claim) << refusal(claim);
+  EXPECT_EQ(claim->terms.compute, (ComputeShare{0, 50}));
+  EXPECT_NE(refusal(with(R"("maxCompute":"40%")", R"("compute":"50%")"))
+                .find("compute 50% is above 40%, which its device class allows"),
+            std::string::npos);
+  EXPECT_NE(refusal(with(R"("computeMax":"40%")", R"("compute":"50%")"))
+                .find("compute 50% is above computeMax 40%"),
+            std::string::npos);
+  EXPECT_NE(refusal(with("\"priority\":0", R"("compute":50)")).find("is not a share from"),
+            std::string::npos);
+  EXPECT_NE(refusal(with("\"priority\":0", R"("maxCompute":"50%")"))
+                .find("can only be said by the device class"),
+            std::string::npos);
+  const auto turns =
+      lease(claim_json(result("gpu-b-turns"), config("FromClass", R"("share":"turns")") + "," +
+                                                  config("FromClaim", R"("compute":"9%")")));
+  EXPECT_NE(refusal(turns).find("only memory of one GPU has a share"), std::string::npos);
+}
+
 TEST(AClaim, ClaimLowersTheLimitOfItsClassButNeverRaisesIt) {
   const auto soft = [](const char* of_claim) {
     return lease(
