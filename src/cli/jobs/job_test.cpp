@@ -194,7 +194,7 @@ TEST(JobUpdate, ReportsWhatAppliesNowAndWhatAtTheNextStart) {
   ASSERT_TRUE(interactive);
   EXPECT_EQ(interactive->call.latency, "interactive");
   EXPECT_TRUE(interactive->now && !interactive->later);
-  EXPECT_FALSE(change_options({"--memory", "8G", "--latency", "interactive"}, {"--swap"}));
+  EXPECT_FALSE(change_options({"--swap"}, {"--filler", "--latency", "interactive"}));
   EXPECT_TRUE(warned->now);
   EXPECT_TRUE(change->now);
   EXPECT_FALSE(change->later);

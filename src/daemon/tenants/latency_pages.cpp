@@ -52,10 +52,16 @@ bool LatencyPages::is_interactive(const Tenant& tenant) const {
   return interactive_.contains(tenant.lease);
 }
 
+// The processes of a lease work together, so either all of them are held back or none.
 LatencyPages::Holders LatencyPages::holders() const {
+  std::set<LeaseId> with_old_library;
+  for (const auto& [id, tenant] : table_.all()) {
+    if (!tenant->has_latency_classes && !tenant->dead) with_old_library.insert(tenant->lease);
+  }
   Holders found;
   for (const auto& [id, tenant] : table_.all()) {
     if (is_interactive(*tenant) || !takes_part(*tenant)) continue;
+    if (with_old_library.contains(tenant->lease)) continue;
     for (const GpuUuid& gpu : tenant->slots) found[gpu].push_back(id);
   }
   return found;

@@ -152,6 +152,21 @@ TEST_F(LatencyPagesTest, ProcessesBesideAnInteractiveOneReadItsPage) {
   expect_hold(late, server);
 }
 
+TEST_F(LatencyPagesTest, NoProcessOfALeaseIsHeldBackIfOneHasAnOldLibrary) {
+  lease(kServer, kServersUser, LatencyClass::kInteractive);
+  const Library server = connect(kServer), first = connect(kTraining);
+  Library old = connect(kTraining);
+  old.tenant->has_latency_classes = false;
+  pages.refresh();
+  EXPECT_EQ(next(server).type, std::uint32_t{GPUROTA_MSG_MARK}) << "it was made before";
+  EXPECT_EQ(next(server).on, 0u);
+  EXPECT_EQ(next(first).type, 0u);
+  old.tenant->dead = true;
+  pages.refresh();
+  take_mark(server);
+  expect_hold(first, server);
+}
+
 TEST_F(LatencyPagesTest, EveryPageBeginsWithAnotherEvenWord) {
   const auto first_word = [](const Message& mark) {
     std::uint32_t word = 0;

@@ -56,10 +56,8 @@ void leave_event(KnownStreams& known, CUstream stream, const KnownStream& gone) 
 
 template <typename Real>
 CUresult destroy(CUstream stream, Real real) {
-  if (!swapping()) {
-    forget_stream_work(state(), stream);
-    return real(stream);
-  }
+  forget_stream_work(state(), stream);
+  if (!swapping()) return real(stream);
   KnownStreams& known = state().streams;
   Lock lock(known.mutex);  // no stream is destroyed while the worker queries it
   const KnownStream* found = known.streams.find(reinterpret_cast<uint64_t>(stream));

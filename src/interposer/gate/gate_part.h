@@ -19,6 +19,8 @@ struct GatePart : State {
   // Held while the worker uses contexts, so that none is destroyed meanwhile.
   Mutex contexts_mutex;
   Latency latency;
+  // Threads that hold back a submission before the gate, in a swap lease. The program is at work.
+  std::atomic<uint32_t> held_back;
 };
 
 inline GatePart& gate_of(State& s) { return static_cast<GatePart&>(s); }

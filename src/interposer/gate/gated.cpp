@@ -7,6 +7,16 @@
 
 namespace gpurota::interposer {
 
+void GatePass::hold_back(Kind kind) {
+  GatePart& part = gate_of(state());
+  if ((roles() & (kHoldsBack | kTakesWindows)) == 0) return;
+  // While the gate is shut, the submission waits there, and nothing more gets into flight.
+  if (part.gate.state() != GateState::kOpen) return;
+  part.held_back.fetch_add(1, std::memory_order_relaxed);
+  wait_for_others(state(), stream_, per_thread_, kind == Kind::kOverlaps);
+  part.held_back.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void GatePass::enter_gate(GateClass what, Kind kind) {
   GatePart& part = gate_of(state());
   int standing = -1;
@@ -26,10 +36,12 @@ void GatePass::enter_gate(GateClass what, Kind kind) {
 GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, Kind kind)
     : stream_(stream), per_thread_(per_thread), kind_(kind), submits_(what == GateClass::kSubmits) {
   const bool swaps = swapping();
-  if (submits_ && !(swaps && is_inside_gate())) {
-    wait_for_others(state(), stream, per_thread, kind == Kind::kOverlaps);
+  if (!swaps) {
+    if (submits_) wait_for_others(state(), stream, per_thread, kind == Kind::kOverlaps);
+  } else {
+    if (submits_ && !is_inside_gate()) hold_back(kind);
+    enter_gate(what, kind);
   }
-  if (swaps) enter_gate(what, kind);
   if (submits_ && !refused_) counted_ = before_submission(state(), stream, per_thread);
 }
 

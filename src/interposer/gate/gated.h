@@ -31,6 +31,7 @@ class GatePass {
   bool refused() const { return refused_; }
 
  private:
+  void hold_back(Kind kind);
   void enter_gate(GateClass what, Kind kind);
 
   GateMark* mark_ = nullptr;

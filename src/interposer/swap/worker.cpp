@@ -105,12 +105,13 @@ void begin_connection(Worker& w) {
   swap_say_here();
 }
 
-// Whether the program has submitted since the last round. A program that makes small submissions is
-// at work, although in most rounds nothing is in flight.
-bool has_submitted(Worker& w) {
+// Whether the program has submitted since the last round, or holds back submissions. A program that
+// makes small submissions is at work, although in most rounds nothing is in flight.
+bool is_submitting(Worker& w) {
   const uint32_t before = w.submissions;
   w.submissions = w.swap.gate.submissions();
-  return w.submissions != before && w.swap.gate.state() == GateState::kOpen;
+  const bool submits = w.submissions != before || w.swap.held_back.load() != 0;
+  return submits && w.swap.gate.state() == GateState::kOpen;
 }
 
 // Runs one round. True: there is more to prepare. The worker does not search for the driver: a
@@ -131,7 +132,7 @@ bool run_round(Worker& w) {
   const bool done = carry_out_order(w, &seq);
   const uint64_t freed = w.swap.freed_last.load();
   const bool in_flight = is_busy(w);
-  w.busy = has_submitted(w) || in_flight;
+  w.busy = is_submitting(w) || in_flight;
   if (done) tell(w, seq);
   swap_end_freed(w.s, in_flight ? 0 : freed);
   answer_opens(w.s);
