@@ -199,8 +199,8 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   wait_until holds 'len(leases) == 1'
   gpurota run --gpu-ids 0 --memory 1G --compute 20% --nonblock -- true
   gpurota run --memory 1G --compute 40% --nonblock -- true
-  run -75 gpurota run --gpu-ids 0 --memory 1G --compute 40% --nonblock -- true
-  [[ $output == *"--compute 20%"* ]]
+  run -125 gpurota run --gpu-ids 0 --memory 1G --compute 40% -- true
+  [[ $output == *"you have 30 % there and ask for 40 %: write --compute 20%"* ]]
   in_background second gpurota run --gpu-ids 0 --memory 1G --compute 10% -- sleep 60
   wait_until holds 'len(leases) == 2'
   run -1 gpurota update L1 --compute 45%
