@@ -81,7 +81,9 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits) const 
   }
   lease::Asking asked = asking(request);
   asked.waits = waits;
-  if (asked.compute != 0) asked.compute_there = compute_for_long(request);
+  // Where the site sets no limit, only what is promised on the GPU counts, and the request waits.
+  const bool limited = limits.compute.value_or(kMostComputeShare) < kMostComputeShare;
+  if (limited && asked.compute != 0) asked.compute_there = compute_for_long(request);
   return lease::check_allowance(limits, held, asked, parts_.config.hours_window);
 }
 

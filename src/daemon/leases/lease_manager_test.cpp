@@ -244,6 +244,10 @@ TEST_F(LeaseManagerTest, AShareBeyondTheUsersLimitIsRefusedAtOnceUnlessItCanFitL
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().error.code, Code::kLimit);
   EXPECT_THAT(refused.error().error.message, HasSubstr("you have 20 % there and ask for 40 %"));
+  config.limits.everyone.compute = kMostComputeShare;
+  ASSERT_TRUE(world->users.resolve(1s, {}));
+  request.placement.compute.least = 80;
+  EXPECT_TRUE(world->queue.enqueue(request)) << "the site sets no limit";
 }
 
 TEST_F(LeaseManagerTest, TheDeathOfTheHolderEndsItsCommand) {
