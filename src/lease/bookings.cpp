@@ -255,13 +255,15 @@ std::vector<LeaseId> leaving_for(const QueueView& view, const Request& request,
   return begin(later, request, booked, then).leaving;
 }
 
-const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now) {
+const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now,
+                            int most_compute) {
   const WallTime end = end_of(changed, now);
   const Booked* first = nullptr;
   for (const LeaseGpu& share : changed.gpus) {
     const GpuRoom* const room = find_room(view.rooms, share.uuid);
     if (!room) continue;
-    const GpuTimeline::Share wanted{share.limit, share.swap, share.compute.least, changed.uid};
+    const GpuTimeline::Share wanted{share.limit, share.swap, share.compute.least, changed.uid,
+                                    most_compute};
     const Bytes capacity = share.swap ? room->swap_capacity : room->capacity;
     const auto fits = [&](bool bookings) {
       return plan_of(*room, view, bookings, now)

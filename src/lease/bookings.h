@@ -57,6 +57,8 @@ bool leaves_for(const Occupant& lease, const Booked& booked);
 
 // The first booking that the changed lease would be in the way of; null: none. `view` has only the
 // other leases.
-const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now);
+// `most_compute`: as in Request.
+const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now,
+                            int most_compute = kMostComputeShare);
 
 }  // namespace gpurota::lease

@@ -212,6 +212,22 @@ TEST(Bookings, BookingPreventsMoreTimeAndMoreMemory) {
   EXPECT_FALSE(in_the_way_of(machine.view(), lease, kNow)) << "it ends before";
 }
 
+TEST(Bookings, ABookingCountsAgainstTheLimitOfItsUsersShares) {
+  Machine machine(1);
+  Occupant lease;
+  lease.gpus = {{gpu(0), gib(8), {}}};
+  lease.gpus[0].compute.least = 50;
+  std::vector<Booked> booked{{.id = RequestId{1}, .user = "bob", .gpus = lease.gpus}};
+  booked[0].gpus[0].compute.least = 40;
+  booked[0].from = kNow + 60min;
+  booked[0].until = kNow + 120min;
+  QueueView view = machine.view();
+  const QueueView with{view.queue, view.rooms, view.leases, view.topology, booked, view.keeping};
+  EXPECT_FALSE(in_the_way_of(with, lease, kNow)) << "there is no limit";
+  EXPECT_TRUE(in_the_way_of(with, lease, kNow, 50));
+  EXPECT_FALSE(in_the_way_of(with, lease, kNow, 90));
+}
+
 TEST(Bookings, WorkWithoutAStatedEndStartsWhereNothingIsBookedForAWhile) {
   Machine machine(1);
   ASSERT_TRUE(machine.book({1, {}, {}, {}}, 60min, 60min));

@@ -27,10 +27,15 @@ const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
   any_time.placement.compute.least = 0;
   const bool lacks_time =
       request.placement.compute.least != 0 && fits_at(any_time, gpu, from, against);
+  // If only the limit of the user is in the way, only leases of that user are.
+  any_time = request;
+  any_time.most_compute = kMostComputeShare;
+  const bool lacks_limit = lacks_time && fits_at(any_time, gpu, from, against);
   std::vector<std::pair<WallTime, const Occupant*>> there;
   for (const Occupant& lease : leases) {
     if (lease.kind == LeaseKind::kFiller || !is_among(lease.gpus, gpu)) continue;
     if (lacks_time && lease.gpus.front().compute.least == 0) continue;
+    if (lacks_limit && lease.uid != request.uid) continue;
     const WallTime end = end_of(lease, now);
     if (end > from) there.emplace_back(end, &lease);
   }

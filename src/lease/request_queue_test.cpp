@@ -88,6 +88,23 @@ TEST(RequestQueue, RequestsThatFitStartInTheirOrder) {
   EXPECT_THAT(lab.granted(), ElementsAre(1, 2)) << "the fourth must not pass the third";
 }
 
+TEST(RequestQueue, IfOnlyTheUsersLimitIsInTheWayALeaseOfThatUserIsNamed) {
+  Lab lab(1);
+  for (const uid_t uid : {1001, 1000}) {
+    Occupant& lease = lab.lease({0}, {}, gib(8));
+    lease.uid = uid;
+    lease.gpus[0].compute.least = uid == 1000 ? 40 : 10;
+  }
+  Request& request = lab.slice(gib(8));
+  request.placement.compute.least = 40;
+  request.uid = 1000;
+  request.most_compute = 50;
+  EXPECT_THAT(lab.reason(1), HasSubstr("L2"));
+  request.placement.compute.least = 50;
+  request.most_compute = 95;
+  EXPECT_THAT(lab.reason(1), HasSubstr("L1"));
+}
+
 TEST(RequestQueue, RequestIsGrantedAsAWholeOrNotAtAll) {
   Lab lab(3);
   lab.lease({0});

@@ -29,6 +29,11 @@ void ComputeWindows::set_parties(std::span<const Party> parties) {
   if (!holder_) ending_.reset();
 }
 
+void ComputeWindows::set_bound(std::size_t index, const ComputeBound& bound) {
+  books_[index].bound = bound;
+  books_[index].bound.set(parties_[index].most);
+}
+
 bool ComputeWindows::wants(std::size_t index, TimePoint now) const {
   return books_[index].wanted != TimePoint() && now - books_[index].wanted < kPause;
 }
@@ -59,13 +64,15 @@ bool ComputeWindows::needs_windows(TimePoint now) const {
 
 // Counts the time since the last step for the bounds, if there was work at its begin or end. The
 // time in windows is counted by charge().
-void ComputeWindows::bound(TimePoint now, std::span<const State> states) {
+void ComputeWindows::count_bounds(TimePoint now, std::span<const State> states) {
+  if (stepped_ == TimePoint()) stepped_ = now;
   const Duration past = std::clamp<Duration>(now - std::exchange(stepped_, now), {}, kMostSeen);
   for (std::size_t i = 0; i < parties_.size(); ++i) {
     books_[i].bound.pass(past);
     const bool in_window = holder_ == i || books_[i].late;
     const bool worked = std::exchange(books_[i].busy, states[i].busy) || states[i].busy;
     if (worked && !in_window) books_[i].bound.charge(past);
+    books_[i].bound.note(now, states[i].busy, states[i].waits);
   }
 }
 
@@ -150,7 +157,8 @@ void ComputeWindows::stop(TimePoint now) {
 }
 
 std::optional<TimePoint> ComputeWindows::step(TimePoint now, std::span<const State> states) {
-  bound(now, states);
+  settled_ = std::max(settled_, now - kMostSeen);
+  count_bounds(now, states);
   for (std::size_t i = 0; i < parties_.size(); ++i) {
     Books& books = books_[i];
     if (states[i].busy || states[i].waits) books.wanted = now;

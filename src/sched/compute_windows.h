@@ -10,7 +10,7 @@
 //
 // A party can have an upper bound. Its window is closed while it has had as much as the bound
 // allows, whether others want the GPU or not. Outside windows, the time in which it has work
-// counts.
+// counts. Time that nobody has seen, because step() was not called, counts as kMostSeen.
 //
 // Pure: the same calls at the same times give the same windows.
 #pragma once
@@ -68,10 +68,14 @@ class ComputeWindows {
   std::optional<TimePoint> step(TimePoint now, std::span<const State> states);
   // Whether the party with this index may submit work.
   bool is_open(std::size_t index) const {
-    return !is_bounded(index) && (!holder_ || (holder_ == index && !ending_));
+    if (is_bounded(index)) return books_[index].bound.lets_pass();
+    return !holder_ || (holder_ == index && !ending_);
   }
   // Whether the party has had as much as its upper bound allows.
   bool is_bounded(std::size_t index) const { return books_[index].bound.is_reached(); }
+  // The books of a party's upper bound, which a lease keeps while it is not a party.
+  const ComputeBound& bound(std::size_t index) const { return books_[index].bound; }
+  void set_bound(std::size_t index, const ComputeBound& bound);
   // Whether a party has an upper bound.
   bool has_bounds() const;
   // The party that has the window, or whose work has not ended since; nothing: all are open.
@@ -104,7 +108,7 @@ class ComputeWindows {
   // The party wants the GPU, and may have it.
   bool competes(std::size_t index, TimePoint now) const;
   bool needs_windows(TimePoint now) const;
-  void bound(TimePoint now, std::span<const State> states);
+  void count_bounds(TimePoint now, std::span<const State> states);
   std::optional<TimePoint> next_bound(TimePoint now) const;
   bool is_endless(std::size_t index, TimePoint now) const;
   std::size_t next(TimePoint now) const;

@@ -261,6 +261,92 @@ TEST(ComputeWindows, AProgramHasItsShareBesideOthersAndItsBoundAlone) {
   EXPECT_NEAR(gpu.part_of(seconds(10), 0), 0.4, 0.02);
 }
 
+TEST(ComputeWindows, APartyThatGetsABoundOwesNothingForTheTimeBefore) {
+  Gpu gpu({{.percent = 30, .kernel = milliseconds(1)}, {.percent = 70, .kernel = milliseconds(1)}});
+  gpu.run(seconds(5));
+  gpu[1].asleep = true;
+  gpu.run(seconds(1));
+  const std::vector<ComputeWindows::Party> bounded{{1, 10, true, 10}, {2, 70}};
+  gpu.windows().set_parties(bounded);
+  gpu[0].worked = {};
+  gpu.run(seconds(2));
+  EXPECT_NEAR(gpu.part_of(seconds(2), 0), 0.1, 0.035);
+}
+
+TEST(ComputeWindows, TheFirstStepCountsNoTime) {
+  ComputeWindows windows;
+  const std::vector<ComputeWindows::Party> parties{{.id = 1, .percent = 50, .most = 10}};
+  windows.set_parties(parties);
+  const std::vector<ComputeWindows::State> busy{{.busy = true, .waits = false}};
+  windows.step(TimePoint() + seconds(100), busy);
+  EXPECT_TRUE(windows.is_open(0));
+}
+
+// The thread that calls step(), or the whole machine, was stopped.
+TEST(ComputeWindows, TimeThatNobodyHasSeenIsNotCharged) {
+  ComputeWindows windows;
+  const std::vector<ComputeWindows::Party> parties{{1, 50}, {2, 50}};
+  windows.set_parties(parties);
+  const std::vector<ComputeWindows::State> busy{{.busy = true, .waits = true},
+                                                {.busy = true, .waits = true}};
+  TimePoint now = TimePoint() + seconds(100);
+  windows.step(now, busy);
+  windows.step(now += milliseconds(1), busy);
+  ASSERT_TRUE(windows.holder());
+  const std::size_t holder = *windows.holder();
+  windows.step(now += seconds(10), busy);
+  windows.step(now += milliseconds(100), busy);
+  EXPECT_LE(windows.charged(holder), milliseconds(400));
+}
+
+// Work that ends only when another submission has begun: a stream that waits for the host.
+TEST(ComputeWindows, ABoundIsNoHangForWorkThatNeedsTheNextSubmission) {
+  for (const int most : {1, 10}) {
+    ComputeWindows windows;
+    const std::vector<ComputeWindows::Party> parties{
+        {.id = 1, .percent = 50, .share = false, .most = most}};
+    windows.set_parties(parties);
+    TimePoint now = TimePoint() + seconds(100);
+    Duration waited{}, longest{};
+    int submissions = 0;
+    for (const TimePoint end = now + seconds(60); now < end; now += milliseconds(1)) {
+      // Work of 30 ms each, and a wait for the host at the end of every second one.
+      const bool works = submissions % 2 == 1 || waited < milliseconds(30);
+      const bool open = windows.is_open(0);
+      const std::vector<ComputeWindows::State> state{{.busy = works, .waits = !open}};
+      windows.step(now, state);
+      waited += milliseconds(1);
+      longest = std::max(longest, waited);
+      if (!windows.is_open(0) || waited < milliseconds(30)) continue;
+      ++submissions;
+      waited = {};
+    }
+    EXPECT_GE(submissions, most == 1 ? 10 : 50) << most;
+    EXPECT_LE(longest, most == 1 ? milliseconds(8000) : milliseconds(1100)) << most;
+  }
+}
+
+// A program that submits the next kernel while the last one runs.
+TEST(ComputeWindows, ABoundCountsLongKernelsBehindWhichASubmissionWaits) {
+  for (const Duration kernel : {milliseconds(60), milliseconds(400), milliseconds(900)}) {
+    ComputeWindows windows;
+    const std::vector<ComputeWindows::Party> parties{
+        {.id = 1, .percent = 50, .share = false, .most = 30}};
+    windows.set_parties(parties);
+    TimePoint now = TimePoint() + seconds(100);
+    Duration left{}, worked{};
+    for (const TimePoint end = now + seconds(60); now < end; now += milliseconds(1)) {
+      const std::vector<ComputeWindows::State> state{
+          {.busy = left > Duration(), .waits = !windows.is_open(0)}};
+      windows.step(now, state);
+      if (left <= Duration() && windows.is_open(0)) left = kernel;
+      worked += left > Duration() ? milliseconds(1) : Duration();
+      left -= milliseconds(1);
+    }
+    EXPECT_NEAR(std::chrono::duration<double>(worked) / seconds(60), 0.3, 0.03);
+  }
+}
+
 // The others get what the bound leaves.
 TEST(ComputeWindows, ABoundBelowTheOwnPartLeavesTheRestToTheOthers) {
   Gpu gpu({{.percent = 50, .kernel = milliseconds(1), .most = 20},

@@ -87,7 +87,7 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   (($(kernels_of first) > 2000))
 }
 
-@test "a program never has more than its upper bound" {
+@test "a program alone has no more than its upper bound" {
   program first batch 1000 6 --compute-max 30%
   end_of 1
   # 6 s have room for 6000 kernels.
@@ -98,7 +98,7 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   program first batch 1000 60 --compute 20% --compute-max 40%
   wait_until says first ready
   gpurota status | grep -q 'compute 20%, at most 40%'
-  gpurota explain L1 | grep -q 'has at most 40 % of the compute time of GPU 0'
+  gpurota explain L1 | grep -q 'has an upper bound of 40 % of the compute time of GPU 0'
   wait_until share_of L1 'm["seconds"] >= 4'
   share_of L1 '30 <= m["got_percent"] <= 48 and m["bounded_percent"] >= 40'
   share_of L1 'm["held_for"] == []'
@@ -108,7 +108,7 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   [[ $output == *"write --compute 40%, or --compute-max 50% or more"* ]]
   gpurota update L1 --compute-max 100%
   run gpurota explain L1
-  [[ $output == *'has at least 20 %'* && $output != *'has at most'* ]]
+  [[ $output == *'has at least 20 %'* && $output != *'upper bound'* ]]
   wait_until holds 'leases[0]["last_minute"] is None'
 }
 
@@ -199,8 +199,8 @@ sys.exit(not (m and eval(sys.argv[2])))' "$1" "$2"
   wait_until holds 'len(leases) == 1'
   gpurota run --gpu-ids 0 --memory 1G --compute 20% --nonblock -- true
   gpurota run --memory 1G --compute 40% --nonblock -- true
-  run -75 gpurota run --gpu-ids 0 --memory 1G --compute 40% --nonblock -- true
-  [[ $output == *"--compute 20%"* ]]
+  run -125 gpurota run --gpu-ids 0 --memory 1G --compute 40% -- true
+  [[ $output == *"you have 30 % there and ask for 40 %: write --compute 20%"* ]]
   in_background second gpurota run --gpu-ids 0 --memory 1G --compute 10% -- sleep 60
   wait_until holds 'len(leases) == 2'
   run -1 gpurota update L1 --compute 45%

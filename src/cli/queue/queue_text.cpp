@@ -121,7 +121,7 @@ std::string compute_lines(const proto::Lease& lease) {
         *lease.compute_percent, gpu);
   }
   if (lease.compute_max_percent) {
-    text += fmt::format("  has at most {} % of the compute time of GPU {}\n",
+    text += fmt::format("  has an upper bound of {} % of the compute time of GPU {}\n",
                         *lease.compute_max_percent, gpu);
   }
   if (const std::string bounded = bounded_text(lease); !bounded.empty()) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace gpurota::daemon {
 namespace {
@@ -80,6 +81,9 @@ Result<void> Allowances::check(const AcquireRequest& request, bool waits) const 
   }
   lease::Asking asked = asking(request);
   asked.waits = waits;
+  // Where the site sets no limit, only what is promised on the GPU counts, and the request waits.
+  const bool limited = limits.compute.value_or(kMostComputeShare) < kMostComputeShare;
+  if (limited && asked.compute != 0) asked.compute_there = compute_for_long(request);
   return lease::check_allowance(limits, held, asked, parts_.config.hours_window);
 }
 
@@ -156,9 +160,28 @@ int Allowances::compute_beside(const Lease& lease) const {
   for (const auto& [id, entry] : parts_.tables.leases) {
     const Lease& other = entry.lease;
     if (id == lease.id || other.uid != lease.uid || other.gpus.empty()) continue;
+    if (!counts_on_gpus(other.park)) continue;
     if (lease.find_gpu(other.gpus.front().uuid) != nullptr) sum += other.compute().least;
   }
   return sum;
+}
+
+int Allowances::compute_for_long(const AcquireRequest& request) const {
+  std::map<GpuUuid, int> sums;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) sums[gpu.info.uuid] = 0;
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    const Lease& lease = entry.lease;
+    const bool counts = lease.uid == request.uid && lease.kind != LeaseKind::kPod && !lease.ends &&
+                        !entry.cause && counts_on_gpus(lease.park);
+    if (counts && !lease.gpus.empty()) sums[lease.gpus.front().uuid] += lease.compute().least;
+  }
+  const auto& named = request.placement.gpus;
+  std::optional<int> least;
+  for (const auto& [uuid, sum] : sums) {
+    if (!named.empty() && std::find(named.begin(), named.end(), uuid) == named.end()) continue;
+    least = std::min(least.value_or(sum), sum);
+  }
+  return least.value_or(0);
 }
 
 // Only growth is checked: the lease keeps what it has, whatever the limits are by now.

@@ -66,6 +66,9 @@ class Allowances {
   lease::Holding held_by(uid_t uid, const UserLimits& limits) const;
   lease::Asking asking(const AcquireRequest& request) const;
   int compute_beside(const Lease& lease) const;
+  // On the GPU of the request where it is the least: the part of the compute time that leases of
+  // the user without an end are promised.
+  int compute_for_long(const AcquireRequest& request) const;
   // Does not count leases of pods, and counts fillers only if the site does.
   int leases_of(uid_t uid) const;
   Result<void> check_pods() const;

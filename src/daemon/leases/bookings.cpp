@@ -105,7 +105,7 @@ lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookin
   request.placement = entry.asked.placement;
   request.uid = entry.asked.uid;
   request.most_compute =
-      parts.allowances.limits_of(request.uid).compute.value_or(kMostComputeShare);
+      most_compute(parts.allowances.limits_of(request.uid), request.placement.compute.least);
   if (!keeps_on(parts.config)) request.lasts = entry.ends() - from;
   return request;
 }
@@ -444,9 +444,11 @@ void Bookings::begin(RequestId id) {
   auto leases = occupants(tables_, parts_, entry);
   std::erase_if(leases, [&](const lease::Occupant& each) { return without.contains(each.id); });
   const auto others = parts_.rooms.booked(id);
+  lease::Request request = request_of(entry, now, parts_);
+  request.most_compute = kMostComputeShare;  // it counted when the booking was made
   const lease::Beginning beginning =
-      lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others},
-                   request_of(entry, now, parts_), parts_.rooms.booked_of(entry), now);
+      lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others}, request,
+                   parts_.rooms.booked_of(entry), now);
   const bool somebody_leaves = !beginning.leaving.empty() || !beginning.aside.empty();
   const bool waits_for_use = somebody_leaves && !entry.used && !entry.on_time;
   tables_.find_booking(id)->waits_for_use = waits_for_use;

@@ -494,6 +494,40 @@ TEST_F(BookingsTest, LeaseIsNotExtendedIntoABooking) {
   EXPECT_TRUE(world->updates.update(id, longer));
 }
 
+TEST_F(BookingsTest, ABookingBeginsAlsoIfItsShareIsAboveALimitThatWasLoweredLater) {
+  AcquireRequest request = reservation(1h);
+  request.placement.memory = SizeSpec{gib(8), 0};
+  request.placement.compute.least = 50;
+  ASSERT_TRUE(bookings->make(request, {now() + 2h}, false));
+  config.limits.everyone.compute = 20;
+  ASSERT_TRUE(world->users.resolve(1s, {}));
+  loop.advance(2h + 1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.compute().least, 50);
+}
+
+TEST_F(BookingsTest, OwnBookingsCountAgainstTheLimitOfALargerShare) {
+  config.limits.everyone.compute = 50;
+  ASSERT_TRUE(world->users.resolve(1s, {}));
+  AcquireRequest request = reservation(1h, 1000);
+  request.placement.memory = SizeSpec{gib(8), 0};
+  request.placement.compute.least = 40;
+  ASSERT_TRUE(bookings->make(request, {now() + 2h}, false));
+  request.placement.compute.least = 10;
+  request.lasts = 4h;
+  request.kind = LeaseKind::kRun;
+  request.process = processes.id_of(processes.spawn());
+  const auto lease = world->queue.acquire(request);
+  ASSERT_TRUE(lease) << lease.error().error.message;
+  UpdateRequest update{};
+  update.compute = ComputeShare{50, 0};
+  const auto refused = world->updates.update((*lease)->lease.id, update);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("has booked a GPU of L1"));
+  update.beyond_limits = true;
+  EXPECT_TRUE(world->updates.update((*lease)->lease.id, update)) << "by an administrator";
+}
+
 TEST_F(BookingsTest, SeveralBookingsAreMadeOrNone) {
   ASSERT_TRUE(book(48h, 1h));
   const auto refused =

@@ -221,6 +221,35 @@ TEST_F(LeaseManagerTest, FillersCountAgainstLimitsOnlyIfTheSiteSaysSo) {
   EXPECT_TRUE(world->tables.find(filler));
 }
 
+TEST_F(LeaseManagerTest, AShareBeyondTheUsersLimitIsRefusedAtOnceUnlessItCanFitLater) {
+  config.limits.everyone.compute = 50;
+  ASSERT_TRUE(world->users.resolve(1s, {}));
+  AcquireRequest request;
+  request.uid = 1000;
+  request.process = processes.id_of(processes.spawn());
+  request.placement.memory = SizeSpec{gib(2), 0};
+  request.placement.compute.least = 30;
+  request.lasts = 1h;
+  ASSERT_TRUE(world->queue.enqueue(request));
+  request.placement.compute.least = 40;
+  const auto waits = world->queue.enqueue(request);
+  ASSERT_TRUE(waits) << waits.error().error.message;
+  EXPECT_TRUE(waits->entry) << "it fits when the lease has ended";
+  world->queue.leave(waits->entry->id, Error{Code::kGone, 0, "cancelled"});
+  request.placement.compute.least = 20;
+  request.lasts.reset();
+  ASSERT_TRUE(world->queue.acquire(request));
+  request.placement.compute.least = 40;
+  const auto refused = world->queue.enqueue(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().error.code, Code::kLimit);
+  EXPECT_THAT(refused.error().error.message, HasSubstr("you have 20 % there and ask for 40 %"));
+  config.limits.everyone.compute = kMostComputeShare;
+  ASSERT_TRUE(world->users.resolve(1s, {}));
+  request.placement.compute.least = 80;
+  EXPECT_TRUE(world->queue.enqueue(request)) << "the site sets no limit";
+}
+
 TEST_F(LeaseManagerTest, TheDeathOfTheHolderEndsItsCommand) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;

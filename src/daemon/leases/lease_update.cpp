@@ -5,6 +5,7 @@
 #include "core/compute_share.h"
 #include "core/local_time.h"
 #include "daemon/leases/turn_wishes.h"
+#include "daemon/leases/user_allowance.h"
 #include "lease/bookings.h"
 
 #include <fmt/format.h>
@@ -149,7 +150,8 @@ Result<void> LeaseUpdates::change_turns(const UpdateRequest& request, Lease& lea
 }
 
 // A booking is a promise: nobody, administrators included, gets more at its cost.
-Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& changed) const {
+Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& changed,
+                                          bool beyond_limits) const {
   bool more = before.ends && changed.ends && *changed.ends > *before.ends;
   for (std::size_t i = 0; i < before.gpus.size(); ++i) {
     more |= before.gpus[i].limit && *changed.gpus[i].limit > *before.gpus[i].limit;
@@ -169,8 +171,13 @@ Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& chan
   own.ends = changed.ends;
   own.leaves_for_bookings = own.leaves_for_bookings && !changed.ends;
   const WallTime now = parts_.wall_clock();
-  const lease::Booked* const first =
-      lease::in_the_way_of({nobody, rooms, others, parts_.rooms.topology(), booked}, own, now);
+  // The user's own bookings count against the user's limit.
+  const int most =
+      beyond_limits || changed.kind == LeaseKind::kPod
+          ? kMostComputeShare
+          : most_compute(parts_.allowances.limits_of(changed.uid), changed.compute().least);
+  const lease::Booked* const first = lease::in_the_way_of(
+      {nobody, rooms, others, parts_.rooms.topology(), booked}, own, now, most);
   if (!first) return {};
   const auto left = std::chrono::floor<std::chrono::minutes>(first->from - now).count();
   return fail(Code::kLimit, fmt::format("{} has booked a GPU of {} from {} on ({}): {}",
@@ -198,7 +205,7 @@ Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) cons
     changed.ends = parts_.wall_clock() + *request.lasts;
     if (changed.state == LeaseState::kExpired) changed.state = LeaseState::kActive;
   }
-  GPUROTA_TRY(check_bookings(entry->lease, changed));
+  GPUROTA_TRY(check_bookings(entry->lease, changed, request.beyond_limits));
   if (!request.beyond_limits) {
     GPUROTA_TRY(parts_.allowances.check_more(entry->lease, changed));
   }

@@ -56,7 +56,7 @@ class LeaseUpdates {
 
  private:
   Result<void> change_gpus(const UpdateRequest& request, Lease& lease) const;
-  Result<void> check_bookings(const Lease& before, const Lease& changed) const;
+  Result<void> check_bookings(const Lease& before, const Lease& changed, bool beyond_limits) const;
   Result<void> change_compute(const UpdateRequest& request, Lease& lease) const;
   Result<void> change_turns(const UpdateRequest& request, Lease& lease) const;
 

@@ -90,6 +90,7 @@ class Queue final {
 
   // Whether somebody who waits would start if that lease, or that booking, were not there.
   bool would_serve_without(std::optional<LeaseId> lease, std::optional<RequestId> booking) const;
+  UserLimits limits_of(uid_t uid) const { return parts_.allowances.limits_of(uid); }
   // Makes the fillers in the way leave: those in `evict` end, those in `move_out` are moved out.
   // `for_whom` returns the name of the user who needs the filler's GPU.
   void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,

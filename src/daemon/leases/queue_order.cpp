@@ -1,5 +1,7 @@
 #include "daemon/leases/queue_order.h"
 
+#include "daemon/leases/user_allowance.h"
+
 #include <algorithm>
 
 namespace gpurota::daemon {
@@ -73,7 +75,8 @@ lease::Request QueueOrder::request_of(RequestId id, const AcquireRequest& asked,
   request.owner = parts_.processes.account_of(asked.uid);
   request.uid = asked.uid;
   if (asked.kind != LeaseKind::kPod) {
-    request.most_compute = parts_.users.limits_of(asked.uid).compute.value_or(kMostComputeShare);
+    request.most_compute =
+        most_compute(parts_.users.limits_of(asked.uid), asked.placement.compute.least);
   }
   request.waited =
       std::max(std::chrono::milliseconds(0),

@@ -1,6 +1,7 @@
 #include "daemon/leases/return_room.h"
 
 #include "base/text.h"
+#include "daemon/leases/user_allowance.h"
 #include "lease/bookings.h"
 #include "lease/reason.h"
 
@@ -18,6 +19,10 @@ lease::Request ReturnRoom::request_of(const Lease& lease, const LeaseGpu& share)
   request.kind = lease.kind;
   request.user = parts_.processes.user_name(lease.uid);
   request.owner = lease.uid;
+  request.uid = lease.uid;
+  if (lease.kind != LeaseKind::kPod) {
+    request.most_compute = most_compute(parts_.queue.limits_of(lease.uid), share.compute.least);
+  }
   request.placement.gpus = {share.uuid};
   request.placement.memory = SizeSpec{share.limit.value_or(Bytes()), 0};
   request.placement.swap = share.swap;

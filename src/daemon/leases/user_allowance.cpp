@@ -1,5 +1,6 @@
 #include "daemon/leases/user_allowance.h"
 
+#include "core/compute_share.h"
 #include "daemon/leases/lease_entry.h"
 
 #include <algorithm>
@@ -124,6 +125,10 @@ lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& 
     *asked.parts += part_of(share, size);
   }
   return asked;
+}
+
+int most_compute(const UserLimits& limits, int own) {
+  return std::max(limits.compute.value_or(kMostComputeShare), own);
 }
 
 }  // namespace gpurota::daemon

@@ -36,4 +36,8 @@ double machine_parts(const GpuTable& gpus);
 // the largest GPUs of the machine count.
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);
 
+// The most of a GPU's compute time to which the shares of a user there may add up when a lease or
+// request with the share `own` is added. A limit that is lowered later leaves `own` as it is.
+int most_compute(const UserLimits& limits, int own);
+
 }  // namespace gpurota::daemon

@@ -79,8 +79,44 @@ std::vector<ComputeUses::Processes> ComputeDivider::read(const Gpu& gpu, TimePoi
   return parties;
 }
 
+// A lease keeps what it owes while it is not a party: when its processes end and begin again, and
+// while it is parked.
+void ComputeDivider::keep_bounds(TimePoint now) {
+  for (const auto& [uuid, gpu] : gpus_) {
+    const auto& parties = gpu.windows.parties();
+    for (std::size_t i = 0; i < parties.size(); ++i) {
+      if (parties[i].most != 0) kept_[parties[i].id] = {gpu.windows.bound(i), now};
+    }
+  }
+}
+
+void ComputeDivider::restore_bounds(TimePoint now) {
+  std::set<std::uint64_t> restored;
+  for (auto& [uuid, gpu] : gpus_) {
+    const auto& parties = gpu.windows.parties();
+    for (std::size_t i = 0; i < parties.size(); ++i) {
+      const auto kept = kept_.find(parties[i].id);
+      if (kept == kept_.end() || parties[i].most == 0) continue;
+      auto [bound, since] = kept->second;
+      if (since != now) bound.settle();
+      bound.pass(now - since);
+      gpu.windows.set_bound(i, bound);
+      restored.insert(parties[i].id);
+    }
+  }
+  std::erase_if(kept_, [&](auto& each) {
+    sched::ComputeBound bound = each.second.bound;
+    bound.settle();
+    bound.pass(now - each.second.since);
+    return restored.contains(each.first) || bound.is_full();
+  });
+}
+
 Result<void> ComputeDivider::set(Gpus gpus) {
   const std::lock_guard lock(mutex_);
+  const TimePoint now = sys::monotonic_now();
+  keep_bounds(now);
+  for (auto& [uuid, gpu] : gpus_) gpu.uses.count(gpu.windows, read(gpu, now), now);
   std::set<const gpurota_page*> named;
   for (const auto& [uuid, parties] : gpus) {
     for (const Party& party : parties) {
@@ -105,9 +141,9 @@ Result<void> ComputeDivider::set(Gpus gpus) {
     std::vector<sched::ComputeWindows::Party> terms;
     for (const Party& party : gpu.parties) terms.push_back(party.terms);
     gpu.windows.set_parties(terms);
-    const TimePoint now = sys::monotonic_now();
     gpu.uses.set_parties(gpu.windows, read(gpu, now), now);
   }
+  restore_bounds(now);
   if (gpus_.empty()) return {};
   if (!thread_.joinable()) {
     auto thread = start_thread([this] { run(); });

@@ -63,7 +63,15 @@ class ComputeDivider {
     TimePoint refreshed{};  // when closed windows last changed
   };
 
+  // The books of a lease's upper bound from when the lease was last a party.
+  struct Kept {
+    sched::ComputeBound bound;
+    TimePoint since;
+  };
+
   void run();
+  void keep_bounds(TimePoint now);
+  void restore_bounds(TimePoint now);
   // The last value of a page's `work`, and since when it is that.
   struct Seen {
     std::uint32_t word = 0;
@@ -77,6 +85,7 @@ class ComputeDivider {
   std::condition_variable changed_;
   std::map<GpuUuid, Gpu> gpus_;
   std::map<const gpurota_page*, Seen> seen_;  // of the pages of all parties
+  std::map<std::uint64_t, Kept> kept_;        // by party; of leases that are no parties now
   bool stop_ = false;
   std::thread thread_;
 };

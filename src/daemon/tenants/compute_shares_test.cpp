@@ -222,6 +222,46 @@ TEST_F(ComputeSharesTest, ALeaseWithABoundTakesWindowsAlsoAloneAndNobodyElseDoes
   EXPECT_TRUE(is_open(bounded));
 }
 
+// At a bound of 1 %, 100 ms of work take 10 s to save up.
+TEST_F(ComputeSharesTest, ALeaseThatHasUsedItsBoundUpOwesThatAlsoWithANewProcess) {
+  lease(kShare, 0, LatencyClass::kNormal, kFirst, ParkState::kNone, 1);
+  const Library first = connect(kShare);
+  set_busy(first, true);
+  EXPECT_TRUE(within_10_s([&] { return !is_open(first); }));
+  EXPECT_TRUE(within_10_s([&] {
+    const auto minute = shares.last_minute(kShare);
+    return minute && minute->got >= std::chrono::milliseconds(150);
+  }));
+  shares.forget(*first.tenant);
+  table.erase(*first.tenant);
+  shares.refresh();
+  EXPECT_FALSE(shares.last_minute(kShare)) << "the lease is no party";
+  const Library second = connect(kShare);
+  EXPECT_TRUE(within_10_s([&] { return !is_open(second); })) << "it has had no work yet";
+}
+
+TEST_F(ComputeSharesTest, WhatALeaseGotIsCountedAlsoWhileProcessesComeAndGo) {
+  lease(kShare, 50);
+  lease(kPlain, 0);
+  const Library share = connect(kShare);
+  const Library plain = connect(kPlain);
+  set_busy(share, true);
+  set_busy(plain, true);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (std::chrono::steady_clock::now() < end) {
+    const Library other = connect(kPlain);
+    shares.forget(*other.tenant);
+    table.erase(*other.tenant);
+    shares.refresh();
+    go_on(share);
+    go_on(plain);
+  }
+  const auto first = shares.last_minute(kShare), second = shares.last_minute(kPlain);
+  ASSERT_TRUE(first && second);
+  ASSERT_TRUE(first->got && second->got);
+  EXPECT_GE(*first->got + *second->got, std::chrono::milliseconds(600));
+}
+
 // Of the rest that is not promised, the lease with the bound and the plain one have a half each.
 TEST_F(ComputeSharesTest, ALeaseWithABoundIsAPartyOfItsOwnBesideAShare) {
   lease(kShare, 50);

@@ -119,19 +119,20 @@ class ParkKeeperTest : public FakeWorldTest, public Owners {
   }
 
   std::optional<LeaseId> try_lease(std::optional<Bytes> memory, uid_t uid,
-                                   LeaseKind kind = LeaseKind::kRun) {
+                                   LeaseKind kind = LeaseKind::kRun, int compute = 0) {
     AcquireRequest request;
     request.uid = uid;
     request.kind = kind;
     request.process = processes.id_of(processes.spawn());
     if (memory) request.placement.memory = SizeSpec{*memory, 0};
+    request.placement.compute.least = compute;
     const auto made = daemon->world.queue.acquire(request);
     if (!made) return std::nullopt;
     return (*made)->lease.id;
   }
   // A lease with one process that is connected.
-  LeaseId lease(Bytes memory, uid_t uid, LeaseKind kind = LeaseKind::kRun) {
-    const LeaseId id = try_lease(memory, uid, kind).value();
+  LeaseId lease(Bytes memory, uid_t uid, LeaseKind kind = LeaseKind::kRun, int compute = 0) {
+    const LeaseId id = try_lease(memory, uid, kind, compute).value();
     testing::FakeProcesses::Spawn spawn;
     spawn.uid = uid;
     pids[id] = processes.spawn(spawn);
@@ -240,6 +241,23 @@ TEST_F(ParkKeeperTest, ALeaseWithoutRoomWaitsForItAndNobodyElseGetsIt) {
   expect_back(id);
   EXPECT_EQ(daemon->parker.wishes().waits_for(id), nullptr);
   EXPECT_TRUE(try_lease(gib(8), kBob));
+}
+
+TEST_F(ParkKeeperTest, AShareComesBackWithinTheUsersLimitAndAlsoIfTheLimitIsLowered) {
+  config.limits.everyone.compute = 50;
+  ASSERT_TRUE(daemon->world.users.resolve(1s, {}));
+  const LeaseId id = lease(gib(8), kAlice, LeaseKind::kRun, 40);
+  park(id);
+  const LeaseId other = try_lease(gib(8), kAlice, LeaseKind::kRun, 40).value();
+  UpdateRequest more{};
+  more.compute = ComputeShare{45, 0};
+  EXPECT_TRUE(daemon->world.updates.update(other, more)) << "a parked lease is on no GPU";
+  ASSERT_TRUE(daemon->parker.unpark(id, {kAlice}));
+  EXPECT_EQ(state(id), ParkState::kWaiting);
+  config.limits.everyone.compute = 20;
+  ASSERT_TRUE(daemon->world.users.resolve(1s, {}));
+  end(other);
+  expect_back(id);
 }
 
 TEST_F(ParkKeeperTest, LeasesComeBackInTheOrderInWhichThatWasAskedFor) {

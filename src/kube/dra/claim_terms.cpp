@@ -30,6 +30,7 @@ struct Said {
   std::optional<int> most_priority;
   milliseconds most_quantum = kUsualQuantum;
   int most_compute = kMostComputeShare;
+  bool claims_compute = false;  // the share is the claim's own
 };
 
 tl::unexpected<Error> wrong(const ClaimConfig& config, const std::string& key,
@@ -126,6 +127,7 @@ Result<void> take_compute(const ClaimConfig& config, const Json& value, Said& sa
                              said.most_compute));
   }
   said.so.terms.compute.least = *percent;
+  said.claims_compute = !config.from_class;
   return {};
 }
 
@@ -228,6 +230,11 @@ Result<RequestTerms> terms_of(const std::vector<ClaimConfig>& configs, const std
       if (config.from_class != from_class || !is_for(config, request)) continue;
       GPUROTA_TRY(take_config(config, said));
     }
+  }
+  // A claim's bound lowers the share that its class has for all claims.
+  ComputeShare& compute = said.so.terms.compute;
+  if (!said.claims_compute && compute.most != 0) {
+    compute.least = std::min(compute.least, compute.most);
   }
   return said.so;
 }

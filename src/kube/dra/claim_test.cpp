@@ -158,6 +158,9 @@ TEST(AClaim, AsksForAShareOfTheComputeTimeWithinItsClass) {
   claim = with(R"("computeMax":"60%")", R"("computeMax":"50%")");
   ASSERT_TRUE(claim) << refusal(claim);
   EXPECT_EQ(claim->terms.compute, (ComputeShare{0, 50}));
+  claim = with(R"("compute":"30%")", R"("computeMax":"20%")");
+  ASSERT_TRUE(claim) << claim.error().message;
+  EXPECT_EQ(claim->terms.compute, (ComputeShare{20, 20})) << "the share of the class is lowered";
   EXPECT_NE(refusal(with(R"("maxCompute":"40%")", R"("compute":"50%")"))
                 .find("compute 50% is above 40%, which its device class allows"),
             std::string::npos);
