@@ -122,7 +122,7 @@ class Asked(unittest.TestCase):
                          {"kind": "run", "memory": {"percent": 50}, "latency": "interactive"})
         self.assertEqual(slice_of_a_server.options(), ["--memory=50%", "--latency=interactive"])
         self.assertEqual(Wishes(swap=True, latency="interactive").options(),
-                         ["--swap", "--latency=interactive"])
+                         ["--latency=interactive", "--swap"])
         part = Wishes(memory="8G", compute="30%")
         self.assertEqual(part.request([])["compute_percent"], 30)
         self.assertEqual(part.options(), ["--memory=8G", "--compute=30%"])

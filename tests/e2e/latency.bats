@@ -30,24 +30,23 @@ teardown() { end_test; }
   wait_until eval 'gpurota events | grep -q "L2 .*changed: 1 GiB of GPU 0, interactive"'
 }
 
-@test "whatever is no slice is refused with what to write instead, and anything can be normal" {
+@test "a whole GPU is refused with what to write instead, and anything can be normal" {
   start_daemon
   run -2 gpurota run --latency interactive -- true
-  [[ $output == *"this is for a whole GPU: add --memory 8G"* ]]
-  run -2 gpurota run --memory 1G --swap --latency interactive -- true
-  [[ $output == *"leave out --swap and give --memory"* ]]
+  [[ $output == *"a program with a whole GPU has no other beside it"*"add --memory 8G or --swap"* ]]
+  gpurota run --memory 1G --swap --latency interactive -- true
   run -2 gpurota run --memory 1G --filler --latency interactive -- true
   [[ $output == *"a filler cannot be interactive"* ]]
   run -2 gpurota run --memory 1G --latency fast -- true
   [[ $output == *"--latency: 'fast' is not interactive or normal"* ]]
   run -2 gpurota job add server --latency interactive -- true
-  [[ $output == *"this is for a whole GPU: add --memory 8G"* ]]
+  [[ $output == *"add --memory 8G or --swap"* ]]
   gpurota run --latency normal -- true
   gpurota run --swap --latency normal -- true
   gpurota reserve --gpu-ids 0 --for 30m
-  run -1 gpurota update L3 --latency interactive
-  [[ $output == *"L3 cannot be interactive: so far only slices can"* ]]
-  gpurota update L3 --latency normal
+  run -1 gpurota update L4 --latency interactive
+  [[ $output == *"L4 cannot be interactive: only a lease that shares its GPUs can"* ]]
+  gpurota update L4 --latency normal
 }
 
 @test "a request that waits, a booking and a job keep the class" {
