@@ -106,11 +106,6 @@ void on_windows(State& s, const gpurota_msg_windows& windows) {
 
 }  // namespace
 
-bool is_burst_message(uint32_t type) {
-  return type == GPUROTA_MSG_MARK || type == GPUROTA_MSG_HOLD || type == GPUROTA_MSG_HOLD_END ||
-         type == GPUROTA_MSG_WINDOWS;
-}
-
 bool take_burst_message(State& s, const Socket& event, const void* packet, long size,
                         Descriptors* fds) {
   gpurota_msg_header header;

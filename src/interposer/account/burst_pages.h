@@ -36,11 +36,8 @@ struct BurstPages {
   }
 };
 
-// Whether messages of this type are for take_burst_message(): those of abi/wire_latency.h to the
-// library.
-bool is_burst_message(uint32_t type);
-
-// For the helper thread: handles such a message. False: the connection is to be given up.
+// For the helper thread: handles a message of abi/wire_latency.h, WINDOWS included. False: the
+// connection is to be given up. A message of another type is left alone.
 bool take_burst_message(State& s, const Socket& event, const void* packet, long size,
                         Descriptors* fds);
 

@@ -54,9 +54,11 @@ bool handle_event(State& s, const Socket& event, const void* packet, long size, 
   if (size < static_cast<long>(sizeof(header))) return false;
   memcpy(&header, packet, sizeof(header));
   if (header.type == GPUROTA_MSG_PARK) return take_park_message(s, packet, size);
-  if (is_burst_message(header.type)) return take_burst_message(s, event, packet, size, fds);
-  if (swapping()) return g_swap.take_order(s, packet, size, fds);
-  if (header.type != GPUROTA_MSG_RECALL) return true;
+  if (header.type != GPUROTA_MSG_RECALL || swapping()) {
+    // Each leaves the messages of the other alone.
+    return take_burst_message(s, event, packet, size, fds) &&
+           (!swapping() || g_swap.take_order(s, packet, size, fds));
+  }
   gpurota_msg_recall recall;
   if (size < static_cast<long>(sizeof(recall))) return false;
   memcpy(&recall, packet, sizeof(recall));

@@ -40,7 +40,7 @@ class FakeDriver {
   std::uint32_t last_traits = 0;
   bool hashes = true, distrusted = false;
   bool hash_fails = false, copies_fail = false;              // of whole units only
-  int hashed = 0;                                            // // how many times
+  int hashed = 0;                                            // how many times
   std::uint64_t copied_out = 0;                              // bytes, of whole units
   std::function<void(std::string*, std::uint64_t)> misread;  // changes what the kernel reads
 
