@@ -44,6 +44,8 @@ class ComputeWindows {
   // A window ends early for a party that has had this much less than the holder, each in proportion
   // to its share: a program with pauses gets its share although its windows are short.
   static constexpr Duration kMuchLess = std::chrono::milliseconds(10);
+  // The longest time for which a state counts that was seen at its end.
+  static constexpr Duration kMostSeen = std::chrono::milliseconds(250);
   // The most that a party can be owed or can owe.
   static constexpr Duration kMostDebt = std::chrono::milliseconds(500);
 
@@ -100,9 +102,6 @@ class ComputeWindows {
     // Since when it has had work without a break, from the end of a window on; empty: no such work.
     std::optional<TimePoint> unended;
   };
-
-  // The longest time for which a state counts that was seen at its end.
-  static constexpr Duration kMostSeen = std::chrono::milliseconds(250);
 
   bool wants(std::size_t index, TimePoint now) const;
   // The party wants the GPU, and may have it.

@@ -90,6 +90,13 @@ void ComputeDivider::keep_bounds(TimePoint now) {
   }
 }
 
+sched::ComputeBound ComputeDivider::Kept::at(TimePoint now) const {
+  sched::ComputeBound later = bound;
+  if (since != now) later.settle();
+  later.pass(now - since);
+  return later;
+}
+
 void ComputeDivider::restore_bounds(TimePoint now) {
   std::set<std::uint64_t> restored;
   for (auto& [uuid, gpu] : gpus_) {
@@ -97,18 +104,12 @@ void ComputeDivider::restore_bounds(TimePoint now) {
     for (std::size_t i = 0; i < parties.size(); ++i) {
       const auto kept = kept_.find(parties[i].id);
       if (kept == kept_.end() || parties[i].most == 0) continue;
-      auto [bound, since] = kept->second;
-      if (since != now) bound.settle();
-      bound.pass(now - since);
-      gpu.windows.set_bound(i, bound);
+      gpu.windows.set_bound(i, kept->second.at(now));
       restored.insert(parties[i].id);
     }
   }
-  std::erase_if(kept_, [&](auto& each) {
-    sched::ComputeBound bound = each.second.bound;
-    bound.settle();
-    bound.pass(now - each.second.since);
-    return restored.contains(each.first) || bound.is_full();
+  std::erase_if(kept_, [&](const auto& each) {
+    return restored.contains(each.first) || each.second.at(now).is_full();
   });
 }
 

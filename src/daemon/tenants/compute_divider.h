@@ -67,6 +67,9 @@ class ComputeDivider {
   struct Kept {
     sched::ComputeBound bound;
     TimePoint since;
+
+    // The books now, if the lease has had no work since.
+    sched::ComputeBound at(TimePoint now) const;
   };
 
   void run();

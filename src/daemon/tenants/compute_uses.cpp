@@ -76,18 +76,18 @@ void ComputeUses::count_held(const sched::ComputeWindows& windows,
 
 void ComputeUses::count(const sched::ComputeWindows& windows, std::span<const Processes> parties,
                         TimePoint now) {
-  const Duration past = std::clamp<Duration>(now - std::exchange(counted_, now), {}, kMostSeen);
-  int working = 0;
+  const Duration past = std::clamp<Duration>(now - std::exchange(counted_, now), {},
+                                             sched::ComputeWindows::kMostSeen);
+  std::vector<bool> works(parties.size());
   for (std::size_t i = 0; i < parties.size(); ++i) {
     std::vector<LeaseId> busy = busy_leases(parties[i]);
-    working += busy.empty() ? 0 : 1;
-    if (!busy.empty()) parties_[i].works = std::move(busy);
+    works[i] = !busy.empty();
+    if (works[i]) parties_[i].works = std::move(busy);
   }
+  const auto working = std::count(works.begin(), works.end(), true);
   for (std::size_t i = 0; i < parties.size(); ++i) {
     Duration got = windows.charged(i) - std::exchange(parties_[i].charged, windows.charged(i));
-    const bool works = std::any_of(parties[i].begin(), parties[i].end(),
-                                   [](const Process& process) { return process.busy; });
-    if (!windows.divides() && works) got += past / working;
+    if (!windows.divides() && works[i]) got += past / working;
     for (const LeaseId lease : parties_[i].works) {
       const auto count = static_cast<Duration::rep>(parties_[i].works.size());
       uses_.at(lease).got.add(got / count, now);

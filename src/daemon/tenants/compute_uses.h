@@ -18,9 +18,6 @@ namespace gpurota::daemon {
 
 class ComputeUses {
  public:
-  // A longer time between two calls of count() counts as this much: nobody has seen the rest.
-  static constexpr Duration kMostSeen = std::chrono::milliseconds(250);
-
   // A process of a party, with what it says of itself now.
   struct Process {
     LeaseId lease;
@@ -33,8 +30,8 @@ class ComputeUses {
   // that are no longer named are forgotten.
   void set_parties(const sched::ComputeWindows& windows, std::span<const Processes> parties,
                    TimePoint now);
-  // Counts the time since the last call. Call before each ComputeWindows::step(), with the windows
-  // and the parties of that time.
+  // Counts the time since the last call, ComputeWindows::kMostSeen at most: nobody has seen the rest.
+  // Call before each ComputeWindows::step(), with the windows and the parties of that time.
   void count(const sched::ComputeWindows& windows, std::span<const Processes> parties,
              TimePoint now);
   // Nothing: the lease is in no party.
