@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 namespace gpurota::daemon {
 namespace {
@@ -154,27 +153,34 @@ lease::Asking Allowances::asking(const AcquireRequest& request) const {
   return asked;
 }
 
+std::map<GpuUuid, int> Allowances::compute_of(
+    uid_t uid, const std::function<bool(const LeaseEntry&)>& counts) const {
+  std::map<GpuUuid, int> sums;
+  for (const auto& [id, entry] : parts_.tables.leases) {
+    const Lease& lease = entry.lease;
+    if (lease.uid != uid || lease.gpus.empty() || !counts_on_gpus(lease.park)) continue;
+    if (counts(entry)) sums[lease.gpus.front().uuid] += lease.compute().least;
+  }
+  return sums;
+}
+
 // The part of the lease's GPU's compute time that other leases of its user are promised.
 int Allowances::compute_beside(const Lease& lease) const {
+  const auto sums =
+      compute_of(lease.uid, [&](const LeaseEntry& other) { return other.lease.id != lease.id; });
   int sum = 0;
-  for (const auto& [id, entry] : parts_.tables.leases) {
-    const Lease& other = entry.lease;
-    if (id == lease.id || other.uid != lease.uid || other.gpus.empty()) continue;
-    if (!counts_on_gpus(other.park)) continue;
-    if (lease.find_gpu(other.gpus.front().uuid) != nullptr) sum += other.compute().least;
+  for (const LeaseGpu& gpu : lease.gpus) {
+    const auto there = sums.find(gpu.uuid);
+    if (there != sums.end()) sum += there->second;
   }
   return sum;
 }
 
 int Allowances::compute_for_long(const AcquireRequest& request) const {
-  std::map<GpuUuid, int> sums;
-  for (const GpuEntry& gpu : parts_.gpus.entries()) sums[gpu.info.uuid] = 0;
-  for (const auto& [id, entry] : parts_.tables.leases) {
-    const Lease& lease = entry.lease;
-    const bool counts = lease.uid == request.uid && lease.kind != LeaseKind::kPod && !lease.ends &&
-                        !entry.cause && counts_on_gpus(lease.park);
-    if (counts && !lease.gpus.empty()) sums[lease.gpus.front().uuid] += lease.compute().least;
-  }
+  auto sums = compute_of(request.uid, [](const LeaseEntry& entry) {
+    return entry.lease.kind != LeaseKind::kPod && !entry.lease.ends && !entry.cause;
+  });
+  for (const GpuEntry& gpu : parts_.gpus.entries()) sums.try_emplace(gpu.info.uuid, 0);
   const auto& named = request.placement.gpus;
   std::optional<int> least;
   for (const auto& [uuid, sum] : sums) {

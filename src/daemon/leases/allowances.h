@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 
 namespace gpurota::daemon {
@@ -65,6 +66,9 @@ class Allowances {
   // The holdings and the waiting requests of the user.
   lease::Holding held_by(uid_t uid, const UserLimits& limits) const;
   lease::Asking asking(const AcquireRequest& request) const;
+  // By GPU, the part of the compute time that leases of the user are promised.
+  std::map<GpuUuid, int> compute_of(uid_t uid,
+                                    const std::function<bool(const LeaseEntry&)>& counts) const;
   int compute_beside(const Lease& lease) const;
   // On the GPU of the request where it is the least: the part of the compute time that leases of
   // the user without an end are promised.

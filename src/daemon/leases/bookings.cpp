@@ -104,8 +104,8 @@ lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookin
   request.user = parts.processes.user_name(entry.asked.uid);
   request.placement = entry.asked.placement;
   request.uid = entry.asked.uid;
-  request.most_compute =
-      most_compute(parts.allowances.limits_of(request.uid), request.placement.compute.least);
+  request.most_compute = most_compute(parts.allowances.limits_of(request.uid), request.kind,
+                                      request.placement.compute.least);
   if (!keeps_on(parts.config)) request.lasts = entry.ends() - from;
   return request;
 }

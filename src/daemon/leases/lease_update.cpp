@@ -172,10 +172,9 @@ Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& chan
   own.leaves_for_bookings = own.leaves_for_bookings && !changed.ends;
   const WallTime now = parts_.wall_clock();
   // The user's own bookings count against the user's limit.
-  const int most =
-      beyond_limits || changed.kind == LeaseKind::kPod
-          ? kMostComputeShare
-          : most_compute(parts_.allowances.limits_of(changed.uid), changed.compute().least);
+  const int most = beyond_limits ? kMostComputeShare
+                                 : most_compute(parts_.allowances.limits_of(changed.uid),
+                                                changed.kind, changed.compute().least);
   const lease::Booked* const first = lease::in_the_way_of(
       {nobody, rooms, others, parts_.rooms.topology(), booked}, own, now, most);
   if (!first) return {};

@@ -74,10 +74,8 @@ lease::Request QueueOrder::request_of(RequestId id, const AcquireRequest& asked,
   request.lasts = asked.lasts;
   request.owner = parts_.processes.account_of(asked.uid);
   request.uid = asked.uid;
-  if (asked.kind != LeaseKind::kPod) {
-    request.most_compute =
-        most_compute(parts_.users.limits_of(asked.uid), asked.placement.compute.least);
-  }
+  request.most_compute =
+      most_compute(parts_.users.limits_of(asked.uid), asked.kind, asked.placement.compute.least);
   request.waited =
       std::max(std::chrono::milliseconds(0),
                std::chrono::floor<std::chrono::milliseconds>(parts_.wall_clock() - since));

@@ -20,9 +20,8 @@ lease::Request ReturnRoom::request_of(const Lease& lease, const LeaseGpu& share)
   request.user = parts_.processes.user_name(lease.uid);
   request.owner = lease.uid;
   request.uid = lease.uid;
-  if (lease.kind != LeaseKind::kPod) {
-    request.most_compute = most_compute(parts_.queue.limits_of(lease.uid), share.compute.least);
-  }
+  request.most_compute =
+      most_compute(parts_.queue.limits_of(lease.uid), lease.kind, share.compute.least);
   request.placement.gpus = {share.uuid};
   request.placement.memory = SizeSpec{share.limit.value_or(Bytes()), 0};
   request.placement.swap = share.swap;

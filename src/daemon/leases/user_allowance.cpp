@@ -127,7 +127,8 @@ lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& 
   return asked;
 }
 
-int most_compute(const UserLimits& limits, int own) {
+int most_compute(const UserLimits& limits, LeaseKind kind, int own) {
+  if (kind == LeaseKind::kPod) return kMostComputeShare;
   return std::max(limits.compute.value_or(kMostComputeShare), own);
 }
 

@@ -37,7 +37,8 @@ double machine_parts(const GpuTable& gpus);
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);
 
 // The most of a GPU's compute time to which the shares of a user there may add up when a lease or
-// request with the share `own` is added. A limit that is lowered later leaves `own` as it is.
-int most_compute(const UserLimits& limits, int own);
+// request of this kind with the share `own` is added. A limit that is lowered later leaves `own` as
+// it is. Pods have no such limit.
+int most_compute(const UserLimits& limits, LeaseKind kind, int own);
 
 }  // namespace gpurota::daemon
