@@ -30,8 +30,8 @@ class ComputeUses {
   // that are no longer named are forgotten.
   void set_parties(const sched::ComputeWindows& windows, std::span<const Processes> parties,
                    TimePoint now);
-  // Counts the time since the last call, ComputeWindows::kMostSeen at most: nobody has seen the rest.
-  // Call before each ComputeWindows::step(), with the windows and the parties of that time.
+  // Counts the time since the last call, ComputeWindows::kMostSeen at most: nobody has seen the
+  // rest. Call before each ComputeWindows::step(), with the windows and the parties of that time.
   void count(const sched::ComputeWindows& windows, std::span<const Processes> parties,
              TimePoint now);
   // Nothing: the lease is in no party.
